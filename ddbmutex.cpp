@@ -253,25 +253,26 @@ const std::string& DdbMutex::Impl::owner() const {
   return table->impl_->usual_owner();
 }
 
-std::string DdbMutex::Impl::cannot(const char* what) const {
-  return detail::cannot(what, name, table->name());
+std::string DdbMutex::Impl::cannot_text(const char* what) const {
+  return detail::cannot_text(what, name, table->name());
 }
 
 ErrorPtr DdbMutex::Impl::error_of(const lock::Result& result,
                                   const char* what) const {
   if (result.verdict == Verdict::again) {
-    return detail::error_of(result.answer, cannot(what),
+    return detail::error_of(result.answer, cannot_text(what),
                             table->impl_->endpoint());
   }
   const Reason reason = reason_of(result);
   if (!reason.code) return nullptr;
-  return detail::error_of(reason.code, cannot(what), reason.details);
+  return detail::error_of(reason.code, cannot_text(what), reason.details);
 }
 
 ErrorPtr DdbMutex::Impl::call_if_made(
     const char* what, sigv4::FunctionRef<lock::Result(lock::Mutex&)> call) {
   lock::Mutex* own = state.peek();
-  if (own == nullptr) return detail::error_of(Errc::not_held, cannot(what));
+  if (own == nullptr)
+    return detail::error_of(Errc::not_held, cannot_text(what));
   return error_of(call(*own), what);
 }
 
@@ -309,7 +310,7 @@ nanoseconds DdbMutex::Impl::remaining() const {
 ErrorPtr DdbMutex::Impl::require(nanoseconds min_remaining) const {
   const nanoseconds left = remaining();
   if (left > nanoseconds::zero() && left >= min_remaining) return nullptr;
-  const std::string doing = cannot("rely on");
+  const std::string doing = cannot_text("rely on");
   const lock::Mutex* own = state.peek();
   if (own == nullptr || own->held() == nullptr) {
     return detail::error_of(Errc::not_held, doing);
@@ -353,7 +354,7 @@ bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
   }
   lock::Result result;
   ErrorPtr error;
-  const bool had_memory = sigv4::has_memory_for([&] {
+  const bool had_memory = sigv4::try_with_memory([&] {
     result = impl->get().lock({deadline.within, deadline.left, deadline.at},
                               wait != nullptr ? &wait->impl_->cancel : nullptr);
     error = impl->error_of(result, "lock");
@@ -400,7 +401,7 @@ void DdbMutex::unlock() noexcept {
   if (impl->unusable || own == nullptr) return;
   const lock::Result result = own->release();
   if (result.verdict == Verdict::not_held) return;
-  sigv4::has_memory_for([&] {  // Without memory, last_error() stays as it was.
+  sigv4::try_with_memory([&] {  // Without memory, last_error() stays as it was.
     const ErrorPtr error = impl->error_of(result, "release");
     if (error) impl->remember(*error);
   });

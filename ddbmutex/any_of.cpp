@@ -73,6 +73,7 @@ AnyOf::Impl::Impl(const AnyOfOptions& the_options) : options(the_options) {
   DdbMutex probe("any", each(sorted ? "any" : ""));
   std::error_code ec;
   probe.renew(ec);
+  if (ec == std::errc::not_enough_memory) sigv4::no_memory();
   unusable = ec == make_error_code(Errc::not_held)
                  ? check(options)
                  : detail::make_error(ec, probe.last_error());
@@ -142,7 +143,7 @@ void Pass::see(const LockInfo& item, std::optional<nanoseconds> wait,
 
 void Pass::keep_rows_before() {
   // Without memory, some rows count as new in the next pass.
-  sigv4::has_memory_for([&] {
+  sigv4::try_with_memory([&] {
     for (const auto& row : rows_before->rows) {
       if (rows.size() < kMostRemembered) rows.insert(row);
     }

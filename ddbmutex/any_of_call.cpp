@@ -55,9 +55,10 @@ AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
     : impl_(impl),
       shared_(impl.get()),
       patience_{deadline.within, deadline.left, deadline.at},
-      once_(patience_.now() <= nanoseconds::zero()),
-      end_(lock::later(BootClock::now(),
-                       once_ ? impl.request_timeout() : patience_.now())),
+      once_(patience_.time_left() <= nanoseconds::zero()),
+      end_(lock::add_saturating(BootClock::now(), once_
+                                                      ? impl.request_timeout()
+                                                      : patience_.time_left())),
       stopped_(stopped),
       wait_(shared_.table.waits),
       most_refused_(kRefusedInARow) {
@@ -147,7 +148,7 @@ ErrorPtr AnyOf::Impl::Call::why_given_up() {
 
 BootTime AnyOf::Impl::Call::deadline() const {
   if (once_ || patience_.left == nullptr) return end_;
-  return lock::later(BootClock::now(), patience_.now());
+  return lock::add_saturating(BootClock::now(), patience_.time_left());
 }
 
 BootTime AnyOf::Impl::Call::last_pass_begin(BootTime end) const {
@@ -314,7 +315,7 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
                                   "the table has not been read to its end")
                : detail::error_of(answer, impl_.cannot_lock(),
                                   impl_.table().endpoint());
-  if (!no_fault && (patience_.forever() || !is_passing(answer.fault))) {
+  if (!no_fault && (patience_.forever() || !is_transient(answer.fault))) {
     return why;
   }
   reading_->extent = Pass::Extent::part;
@@ -396,7 +397,8 @@ ErrorPtr AnyOf::Impl::Call::judge_error(std::error_code ec) {
   const BootTime now = BootClock::now();
   failing_since_ = std::min(failing_since_, now);
   const nanoseconds patience = nanoseconds_of(impl_.options.each.patience);
-  if (patience_.forever() && now >= lock::later(failing_since_, patience)) {
+  if (patience_.forever() &&
+      now >= lock::add_saturating(failing_since_, patience)) {
     return error;
   }
   last_failed_try_ = std::move(error);

@@ -1,5 +1,5 @@
-// What users store with a lock: checks it, turns it into an item of DynamoDB's,
-// and back.
+// What users store with a lock: checks it, and converts it to and from a
+// DynamoDB item.
 //
 //   if (ErrorPtr bad = check_stored(options, table)) ...
 //   item = to_item(options.data, options.attributes);
@@ -18,9 +18,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-// Refuses what DynamoDB would refuse or change, attributes of the record, and
-// the table's key.  DynamoDB itself checks how large the item is, and how many
-// attributes a PutItem names.
+// Refuses values that DynamoDB would refuse or change, the record's own
+// attributes, and the table's key.  DynamoDB itself checks how large the item
+// is, and how many attributes a PutItem names.
 ErrorPtr check_stored(const Options& options, const TableOptions& table);
 ErrorPtr check_changes(const Changes& changes, const TableOptions& table);
 
@@ -28,10 +28,10 @@ ErrorPtr check_changes(const Changes& changes, const TableOptions& table);
 dynamodb::Item to_item(const std::optional<std::string>& data,
                        const Attributes& attributes);
 
-// `others`: lock::Row::others.  Both leave out bytes that are not base64.
-// Nothing if `data` is not of bytes.
+// `others` is lock::Row::others.  Both functions skip binary values that are
+// not valid base64.  data_of() returns nothing if `data` is not binary.
 std::optional<std::string> data_of(const dynamodb::Item& others);
-// Without the table's key, and without types that are not known.
+// Leaves out the table's key and attributes of unknown types.
 Attributes attributes_of(const dynamodb::Item& others,
                          const TableOptions& table);
 

@@ -206,12 +206,15 @@ ErrorPtr error_of(std::error_code code, const std::string& doing,
 }
 
 ErrorPtr error_of(const Answer& answer, const std::string& doing,
+                  const std::string& endpoint) {
+  const bool no_table = answer.fault == Fault::no_table;
+  return error_of(answer, doing, endpoint,
+                  no_table ? " (Table::create() creates it)" : "");
+}
+
+ErrorPtr error_of(const Answer& answer, const std::string& doing,
                   const std::string& endpoint, const char* remark) {
   const std::error_code code = code_of(answer.fault);
-  if (remark == nullptr) {
-    const bool no_table = answer.fault == Fault::no_table;
-    remark = no_table ? " (Table::create() creates it)" : "";
-  }
   // The endpoint is named because a wrong one may answer in the same words.
   return make_error(
       code,
@@ -243,8 +246,8 @@ const char* text_problem(const std::string& text, std::size_t most,
   return text.size() > most ? too_long : "";
 }
 
-std::string cannot(const char* what, const std::string& name,
-                   const std::string& table) {
+std::string cannot_text(const char* what, const std::string& name,
+                        const std::string& table) {
   return sigv4::join({"cannot ", what, " ", sigv4::in_quotes(name),
                       " in table ", sigv4::in_quotes(table)});
 }
@@ -260,6 +263,12 @@ namespace {
 #endif
 }
 
+// Whether a call was made without an error_code: the default argument stands
+// for exceptions.
+bool stands_for_exceptions(const std::error_code& ec) {
+  return &ec == &throws();
+}
+
 }  // namespace
 
 std::error_code& throws() noexcept {
@@ -268,13 +277,13 @@ std::error_code& throws() noexcept {
 }
 
 void ErrorReporter::report(const Error* error, std::error_code& ec) {
-  if (&ec == &throws()) {
+  if (stands_for_exceptions(ec)) {
     if (error != nullptr) raise(*error);
     return;
   }
   ec = error != nullptr ? error->code() : std::error_code();
   if (error == nullptr || unusable) return;
-  sigv4::has_memory_for([&] { remember(*error); });
+  sigv4::try_with_memory([&] { remember(*error); });
 }
 
 void run(ErrorReporter& reporter, std::error_code& ec,
@@ -283,7 +292,7 @@ void run(ErrorReporter& reporter, std::error_code& ec,
   const std::shared_ptr<void> self = reporter.hold();
   if (reporter.unusable) return reporter.report(reporter.unusable.get(), ec);
   ErrorPtr error;
-  if (sigv4::has_memory_for([&] { error = call(); })) {
+  if (sigv4::try_with_memory([&] { error = call(); })) {
     reporter.report(error.get(), ec);
   } else {
     ErrorReporter::report_no_memory(ec);
@@ -291,7 +300,7 @@ void run(ErrorReporter& reporter, std::error_code& ec,
 }
 
 void ErrorReporter::report_no_memory(std::error_code& ec) {
-  if (&ec == &throws()) sigv4::no_memory();
+  if (stands_for_exceptions(ec)) sigv4::no_memory();
   ec = std::make_error_code(std::errc::not_enough_memory);
 }
 

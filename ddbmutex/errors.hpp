@@ -31,20 +31,23 @@ ErrorPtr make_error(std::error_code code, const std::string& text,
                     std::string_view field = {},
                     std::string_view request_id = {});
 
-// The error of a failed call.  `doing` comes from cannot() and begins the text.
-// `details` may be empty.
+// The error of a failed call.  `doing` begins the text: what cannot_text()
+// returns.  `details` may be empty.
 ErrorPtr error_of(std::error_code code, const std::string& doing,
                   std::string_view details = {},
                   std::string_view request_id = {});
-// The same for an answer with a fault.  An empty `endpoint` is left out.
-// `remark` is appended and begins with a space; null selects the usual remark
-// for requests to the lock's own table.
+// The same for an answer with a fault, to a request to the lock's own table.
+// An empty `endpoint` is left out.
 ErrorPtr error_of(const dynamodb::Answer& answer, const std::string& doing,
-                  const std::string& endpoint, const char* remark = nullptr);
+                  const std::string& endpoint);
+// The same for any other request.  `remark` is appended; it is empty or begins
+// with a space.
+ErrorPtr error_of(const dynamodb::Answer& answer, const std::string& doing,
+                  const std::string& endpoint, const char* remark);
 
 // `cannot lock "name" in table "table"`; `what` is "lock".
-std::string cannot(const char* what, const std::string& name,
-                   const std::string& table);
+std::string cannot_text(const char* what, const std::string& name,
+                        const std::string& table);
 
 struct CheckedOption {
   const char* field;
@@ -57,6 +60,7 @@ ErrorPtr bad_option(const CheckedOption& option);
 // The error of the first bad option; null if all are good.
 ErrorPtr check_all(std::initializer_list<CheckedOption> options);
 // Why `text` cannot be sent as a string of at most `most` bytes; "" if it can.
+// `too_long` is returned if it is longer.
 const char* text_problem(const std::string& text, std::size_t most,
                          const char* too_long);
 
@@ -91,7 +95,7 @@ class ErrorReporter {
 
   ErrorPtr unusable;  // Why no call can succeed; set by a constructor.
 
-  // The object stays alive as long as the result.
+  // While the result exists, the object does, too.
   std::shared_ptr<void> hold() const { return self_.lock(); }
 
  private:
@@ -99,7 +103,7 @@ class ErrorReporter {
     sigv4::Mutex mutex;
     std::string text;  // GUARDED_BY(mutex)
   };
-  sigv4::PerProcess<LastError> last_error_;
+  sigv4::PerProcess<LastError> last_error_;  // A forked child has its own.
   std::weak_ptr<void> self_;
 };
 

@@ -34,7 +34,7 @@ namespace {
 // `mutex` is null if nobody has locked it in this process.
 ErrorPtr check_of(const lock::Mutex* mutex, const std::string& doing,
                   lock::HeldLeasePtr& held, sigv4::Text& check) {
-  if (mutex != nullptr) held = mutex->tied();
+  if (mutex != nullptr) held = mutex->held_for_writes();
   if (held == nullptr) return error_of(Errc::not_held, doing);
   lock::Request request;
   request.verb = lock::Request::Verb::check;
@@ -86,7 +86,7 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     const std::string problem = dynamodb::problem_of_writes(items);
     if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
-    const std::string doing = impl.cannot("write under");
+    const std::string doing = impl.cannot_text("write under");
     const lock::Mutex* mutex = impl.state.peek();
     lock::HeldLeasePtr held;
     sigv4::Text check;
@@ -101,14 +101,16 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
     // Every attempt sends the same body with the same token, so that DynamoDB
     // makes the writes only once.
     const Answer answer = dynamodb::ask(
-        {table.client, table.budget, lock::later(BootClock::now(), patience),
-         wait.waker(), request_timeout},
+        {table.client, table.budget,
+         lock::add_saturating(BootClock::now(), patience), wait.waker(),
+         request_timeout},
         dynamodb::Action::transact_write_items,
         dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,
         dynamodb::read_cancellation);
     if (answer.fault == Fault::condition_failed && answer.part == 0) {
       table.renewer->confirm_loss(
-          *held, lock::later(BootClock::now(), request_timeout), *wait.waker());
+          *held, lock::add_saturating(BootClock::now(), request_timeout),
+          *wait.waker());
     }
     return error_of_write(answer, doing, impl.table->impl_->endpoint());
   });
@@ -118,8 +120,8 @@ std::string DdbMutex::condition_check(std::error_code& ec) const {
   sigv4::Text check;
   detail::run(impl_, ec, [&](Impl& impl) {
     lock::HeldLeasePtr held;
-    return check_of(impl.state.peek(), impl.cannot("make a condition of"), held,
-                    check);
+    return check_of(impl.state.peek(), impl.cannot_text("make a condition of"),
+                    held, check);
   });
   return check.take();
 }

@@ -51,7 +51,7 @@ void set_layout_defaults(TableOptions& table) {
   const lock::Layout* layout = find_layout(table);
   if (layout == nullptr || layout == &lock::kDdblock) return;
   if (table.prefix == kUsualPrefix) table.prefix.clear();
-  if (layout->habits.tells_end && !table.calendar_margin) {
+  if (layout->habits.stores_end && !table.calendar_margin) {
     table.calendar_margin = kUsualMargin;
   }
 }
@@ -68,18 +68,18 @@ ErrorPtr check_layout(const TableOptions& table) {
   if (find_layout(table) == nullptr) {
     return bad_option({"layout", "not in this build"});
   }
-  const bool tells_end = habits_of(table).tells_end;
+  const bool stores_end = habits_of(table).stores_end;
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
   if (margin < milliseconds(0) || margin > std::chrono::hours(24)) {
     const std::string problem = sigv4::join(
         {sigv4::Digits(margin.count()), " ms is not from 0 to a day"});
     return bad_option({"calendar_margin", problem.c_str()});
   }
-  if (!tells_end && table.calendar_margin) {
+  if (!stores_end && table.calendar_margin) {
     return bad_option(
         {"calendar_margin", "no wall clock matters in this layout"});
   }
-  if (tells_end && table.lease_as_found) {
+  if (stores_end && table.lease_as_found) {
     return bad_option(
         {"lease_as_found", "a lease has only one form in this layout"});
   }
@@ -103,7 +103,7 @@ ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
   }
   // Old clients wrote the lease in seconds, so readers of these layouts take a
   // smaller number for seconds (lock/layouts.cpp).
-  if (!habits.tells_end && options.ttl < milliseconds(1000)) {
+  if (!habits.stores_end && options.ttl < milliseconds(1000)) {
     const std::string problem =
         sigv4::join({sigv4::Digits(options.ttl.count()),
                      " ms is less than 1 s, the least in this layout"});
@@ -115,12 +115,12 @@ ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
 void set_layout_policy(RowPolicy& policy, const Options& options,
                        const TableOptions& table) {
   policy.margin = table.calendar_margin.value_or(policy.margin);
-  policy.calendars = policy.margin > milliseconds(0);
+  policy.needs_date = policy.margin > milliseconds(0);
   if (table.layout == Layout::ddblock) return;
   using Take = RowPolicy::Take;
   const lock::Layout::Habits& habits = habits_of(table);
-  policy.tells_end = habits.tells_end;
-  policy.calendars = habits.tells_end;
+  policy.stores_end = habits.stores_end;
+  policy.needs_date = habits.stores_end;
   policy.must_exist = policy.must_exist || habits.must_exist;
   policy.looks_first = table.lease_as_found;
   policy.take = habits.take;

@@ -70,7 +70,7 @@ void detail::describe(dynamodb::Item&& item, const TableOptions& options,
     info.problem = row.problem;
     return;
   }
-  info.keep_row = row.kept || row.kind == Row::Kind::bare;
+  info.keep_row = row.has_token || row.kind == Row::Kind::bare;
   info.data = data_of(row.others);
   info.attributes = attributes_of(row.others, options);
   if (!row.unread.empty()) {

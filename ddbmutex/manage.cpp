@@ -98,15 +98,16 @@ class Call {
   dynamodb::Caller caller(milliseconds patience) const {
     sigv4::Waker* const waker = wait_.waker();
     return {table_.client, table_.budget,
-            waker != nullptr ? lock::later(BootClock::now(),
-                                           detail::nanoseconds_of(patience))
-                             : BootTime(),
+            waker != nullptr
+                ? lock::add_saturating(BootClock::now(),
+                                       detail::nanoseconds_of(patience))
+                : BootTime(),
             waker};
   }
 
  private:
   std::string doing() const {
-    return name_ != nullptr ? detail::cannot(what_, *name_, options_.name)
+    return name_ != nullptr ? detail::cannot_text(what_, *name_, options_.name)
                             : sigv4::join({"cannot ", what_, " table ",
                                            sigv4::in_quotes(options_.name)});
   }

@@ -42,7 +42,7 @@ struct DdbMutex::Impl : detail::ErrorReporter {
   lock::Mutex& get();
   const std::string& owner() const;
   // How an error begins.  `what`: "lock", "renew" and so on.
-  std::string cannot(const char* what) const;
+  std::string cannot_text(const char* what) const;
   // Adds the mutex's name to the error of an option; null stays null.
   detail::ErrorPtr with_name(detail::ErrorPtr bad_option) const;
   // Null for a result that is not an error.

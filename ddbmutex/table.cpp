@@ -310,7 +310,7 @@ namespace {
 // the deadline.
 void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
   constexpr milliseconds kPause{10};
-  while (!sigv4::has_memory_for(step)) {
+  while (!sigv4::try_with_memory(step)) {
     const BootTime until = BootClock::now() + kPause;
     if (until >= deadline) return;
     sigv4::drive(nullptr, 0, until, nullptr);
@@ -319,9 +319,9 @@ void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
 
 }  // namespace
 
-Unreleased Table::Impl::unreleased(const lock::Unreleased& lock) const {
+Unreleased Table::Impl::unreleased(const lock::ReleaseOutcome& lock) const {
   const std::string name(lock.held->settings->name());
-  const std::string doing = detail::cannot("release", name, options.name);
+  const std::string doing = detail::cannot_text("release", name, options.name);
   const ErrorPtr error =
       lock::is_loss(lock.result.verdict)
           ? detail::error_of(Errc::lease_lost, doing)
@@ -334,8 +334,8 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   std::vector<Unreleased> unreleased;
   if (impl_->unusable) return unreleased;
   const BootTime deadline =
-      lock::later(BootClock::now(), detail::nanoseconds_of(within));
-  std::vector<lock::Unreleased> outcomes;
+      lock::add_saturating(BootClock::now(), detail::nanoseconds_of(within));
+  std::vector<lock::ReleaseOutcome> outcomes;
   retry_without_memory(deadline, [&] {
     lock::Table& table = impl_->get();
     table.waits.close();
@@ -343,9 +343,9 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   });
   // If memory runs out here, locks are missing from the list.  Their mutexes
   // still say that they do not own them.
-  for (const lock::Unreleased& lock : outcomes) {
+  for (const lock::ReleaseOutcome& lock : outcomes) {
     if (lock.result.verdict == lock::Verdict::released) continue;
-    sigv4::has_memory_for(
+    sigv4::try_with_memory(
         [&] { unreleased.push_back(impl_->unreleased(lock)); });
   }
   return unreleased;

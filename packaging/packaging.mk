@@ -99,21 +99,14 @@ describe: setup-ways
 	  --no-parameter-names --exported-interfaces-only --type-id-style hash \
 	  $(TODAY) | xz -9 >$(LAST)
 
-setup-ways:
-	@tests/setup ways
 ways: setup-ways
 	@$(MAKE) $(BUILDING) amalgamation programs
 	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' packaging/ways $(ONLY)
 
-setup-cross:
-	@tests/setup cross
 cross: setup-cross
 	@tests/cross/run $(ONLY)
 
-setup-small:
-	@tests/setup small
 small: setup-small
 	@packaging/small $(ONLY)
 
-.PHONY: setup-cross cross setup-small small
-.PHONY: amalgamation install uninstall deb setup-ways ways abi describe
+.PHONY: amalgamation install uninstall deb ways abi describe cross small

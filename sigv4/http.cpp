@@ -186,7 +186,7 @@ void Exchange::report(const Ending& ending) {
   const std::string_view why = ending.why;
   // OpenSSL's words for what is no TLS at all.
   const bool no_tls = why.find("wrong version number") != why.npos;
-  has_memory_for([&] {
+  try_with_memory([&] {
     answer_.error = sigv4::join(
         {ending.what, why, no_tls ? " (does the server speak http?)" : ""});
   });
@@ -318,7 +318,7 @@ bool Exchange::watch_socket(int fd, int what) {
   const int events = ((what & CURL_POLL_IN) != 0 ? POLLIN : 0) |
                      ((what & CURL_POLL_OUT) != 0 ? POLLOUT : 0);
   const pollfd one = {fd, static_cast<short>(events), 0};
-  if (has_memory_for([&] { watched_.push_back(one); })) return true;
+  if (try_with_memory([&] { watched_.push_back(one); })) return true;
   spent_ = true;  // libcurl's multi handle fails for ever after.
   return stop(Stop::no_memory);
 }
@@ -346,7 +346,7 @@ int Exchange::open_socket(int family, int type, int protocol) {
   if (sent()) return -1;
   const int fd = socket(family, type | SOCK_CLOEXEC, protocol);
   if (fd < 0) return -1;
-  if (!has_memory_for([&] { sockets_.push_back(fd); })) {
+  if (!try_with_memory([&] { sockets_.push_back(fd); })) {
     stop(Stop::no_memory);
     close(fd);
     return -1;
@@ -421,7 +421,7 @@ bool Exchange::take_header_line(std::string_view line) {
     return true;
   }
   std::string& headers = answer_.headers;
-  const bool good = has_memory_for([&] {
+  const bool good = try_with_memory([&] {
     if (head != Head::none) {
       headers.append(line);
       return;
@@ -449,7 +449,7 @@ std::size_t Exchange::size_of_body(std::size_t so_far) const {
 bool Exchange::take_body(char* data, std::size_t size) {
   std::string& body = answer_.body;
   const bool fits = size <= max_body_ - body.size();
-  const bool taken = fits && has_memory_for([&] {
+  const bool taken = fits && try_with_memory([&] {
                        if (body.empty())
                          reserve_secret(body, size_of_body(size));
                        append_secret(body, {{data, size}});

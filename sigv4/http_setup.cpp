@@ -36,6 +36,9 @@ constexpr Option kOptions[] = {
     {CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
     {CURLOPT_PROXY_SSL_VERIFYPEER, 1},
     {CURLOPT_PROXY_SSL_VERIFYHOST, 2},
+    // libcurl 7.88 frees a session twice if memory runs out while it stores it.
+    // A connection is kept, so sessions would hardly ever be resumed.
+    {CURLOPT_SSL_SESSIONID_CACHE, 0},
     {CURLOPT_TCP_KEEPALIVE, 1},
     // Ten minutes: a service that moves behind its name is followed.
     {CURLOPT_MAXLIFETIME_CONN, 10 * 60},

@@ -57,7 +57,7 @@ constexpr std::size_t kMostLevels = 1000;
 
 // An upper bound for the nodes of valid JSON: each but the first follows one of
 // these characters, and each needs two bytes of text.
-std::size_t most_nodes(std::string_view text) {
+std::size_t max_nodes(std::string_view text) {
   const auto count = std::count_if(text.begin(), text.end(), [](char c) {
     return c == '{' || c == '[' || c == ',' || c == ':';
   });
@@ -193,10 +193,10 @@ bool Elements::next() {
 
 Document::Document(std::string&& text) : text_(std::move(text)) {
   const std::string_view all = text_;
-  bad_at_ = sigv4::utf8_part(all).size();
+  error_offset_ = sigv4::utf8_part(all).size();
   const bool fits = all.size() <= std::numeric_limits<std::uint32_t>::max();
-  if (bad_at_ < all.size() || !fits) return;
-  NodeList nodes(most_nodes(all));
+  if (error_offset_ < all.size() || !fits) return;
+  NodeList nodes(max_nodes(all));
   rapidjson::GenericInsituStringStream<Utf8> stream(text_.data());
   JsonMemory memory;
   rapidjson::GenericReader<Utf8, Utf8, JsonMemory> reader(&memory);
@@ -205,11 +205,11 @@ Document::Document(std::string&& text) : text_(std::move(text)) {
       reader
           .Parse<rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag |
                  rapidjson::kParseNumbersAsStringsFlag>(stream, nodes);
-  bad_at_ = result.IsError() ? result.Offset() : stream.Tell();
+  error_offset_ = result.IsError() ? result.Offset() : stream.Tell();
   if (nodes.is_full() && result.Code() == rapidjson::kParseErrorTermination) {
-    bad_at_ = all.size();
+    error_offset_ = all.size();
   }
-  if (!result.IsError() && bad_at_ == all.size()) nodes_ = nodes.take();
+  if (!result.IsError() && error_offset_ == all.size()) nodes_ = nodes.take();
 }
 
 // --- Writing ---------------------------------------------------------------
@@ -218,10 +218,6 @@ class JsonWriter::Impl {
  public:
   explicit Impl(Text& json)
       : output{json}, writer(output, &memory, kUsualLevels) {}
-
-  // Writes the comma or colon before a value, by writing an empty one.  The
-  // caller then appends the value itself.
-  void begin_value() { writer.RawValue("", 0, rapidjson::kStringType); }
 
   struct Output {
     using Ch = char;
@@ -235,7 +231,8 @@ class JsonWriter::Impl {
   rapidjson::Writer<Output, Utf8, Utf8, JsonMemory> writer;
 };
 
-JsonWriter::JsonWriter(Text& json) : impl_(std::make_unique<Impl>(json)) {}
+JsonWriter::JsonWriter(Text& json)
+    : json_(json), impl_(std::make_unique<Impl>(json)) {}
 
 JsonWriter::~JsonWriter() = default;
 
@@ -246,6 +243,12 @@ void JsonWriter::end_object() { impl_->writer.EndObject(); }
 void JsonWriter::begin_list() { impl_->writer.StartArray(); }
 
 void JsonWriter::end_list() { impl_->writer.EndArray(); }
+
+// Writes the comma or colon before a value, by writing an empty one.  The
+// caller then appends the value itself.
+void JsonWriter::begin_value() {
+  impl_->writer.RawValue("", 0, rapidjson::kStringType);
+}
 
 JsonWriter& JsonWriter::name(std::string_view text) {
   this->text(text);
@@ -261,14 +264,21 @@ constexpr std::array<bool, 256> escaped_characters() {
   return escaped;
 }
 
+// A table, because nearly all that is sent is looked up in it.
+constexpr std::array<bool, 256> kEscaped = escaped_characters();
+
 bool needs_escape(std::string_view text) {
-  constexpr auto kEscaped = escaped_characters();
-  return std::any_of(text.begin(), text.end(), [&](char c) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
     return kEscaped[static_cast<unsigned char>(c)];
   });
 }
 
 }  // namespace
+
+void JsonWriter::begin_text() {
+  begin_value();
+  json_ += '"';
+}
 
 // Copies text without escapes, which is nearly all of it.  RapidJSON would
 // spend three times as many instructions.
@@ -276,16 +286,10 @@ void JsonWriter::text(std::string_view text) {
   if (needs_escape(text)) {
     impl_->writer.String(text.data(), static_cast<SizeType>(text.size()));
   } else {
-    plain_text(text);
+    begin_text();
+    add_plain(text);
+    end_text();
   }
-}
-
-void JsonWriter::plain_text(std::string_view text) {
-  impl_->begin_value();
-  Text& json = impl_->output.text;
-  json += '"';
-  json += text;
-  json += '"';
 }
 
 void JsonWriter::number(std::int64_t number) { json(Digits(number)); }
@@ -293,8 +297,8 @@ void JsonWriter::number(std::int64_t number) { json(Digits(number)); }
 void JsonWriter::boolean(bool value) { impl_->writer.Bool(value); }
 
 void JsonWriter::json(std::string_view json) {
-  impl_->begin_value();
-  impl_->output.text += json;
+  begin_value();
+  json_ += json;
 }
 
 void JsonWriter::copy(Value value) {

@@ -124,14 +124,15 @@ class Document {
   // None if the text is not JSON, or a null.
   Value root() const { return is_json() ? Value(nodes_.get()) : Value(); }
   bool is_json() const { return nodes_ != nullptr; }
-  std::size_t bad_at() const { return bad_at_; }  // In bytes, if it is not.
+  // Where it is not JSON, in bytes.
+  std::size_t error_offset() const { return error_offset_; }
 
  private:
   Secret text_;
   // The root, and behind each list its elements, behind each object its
   // members: name, value, name, value.  Null if it is not JSON.
   std::unique_ptr<JsonNode[]> nodes_;
-  std::size_t bad_at_ = 0;
+  std::size_t error_offset_ = 0;
 };
 
 // --- Writing ---------------------------------------------------------------
@@ -153,8 +154,10 @@ class JsonWriter {
   JsonWriter& name(std::string_view text);
 
   void text(std::string_view text);
-  // REQUIRES: nothing in it needs an escape, so that it is not looked for.
-  void plain_text(std::string_view text);
+  // A string in pieces.  REQUIRES: nothing in them needs an escape.
+  void begin_text();
+  void add_plain(std::string_view piece) { json_ += piece; }
+  void end_text() { json_ += '"'; }
   void number(std::int64_t number);
   void boolean(bool value);
   void copy(Value value);
@@ -163,6 +166,9 @@ class JsonWriter {
 
  private:
   class Impl;
+  void begin_value();
+
+  Text& json_;
   const std::unique_ptr<Impl> impl_;
 };
 

@@ -66,7 +66,7 @@ void LogQueue::run() {
   for (;;) {
     while (!stopping_ && lines_.empty()) changed_.wait(guard);
     std::optional<Line> line;
-    if (!has_memory_for([&] { line = take(); })) {
+    if (!try_with_memory([&] { line = take(); })) {
       left_out_ = 0;  // There is no memory to report it.
       continue;
     }

@@ -41,7 +41,7 @@ inline void say(const LogPtr& log, LogLevel level, const std::string& text) {
   if (log) log->add(level, one_line(text));
 }
 
-// Writes its lines on a thread of its own, one at a time, in their order. Lines
+// Writes its lines on a thread of its own, one at a time, in order.  Lines
 // that are added while a thousand wait are left out.  Owned by a shared_ptr.
 //
 // Thread safety: any thread may call any member.
@@ -69,7 +69,8 @@ class LogQueue : public Log,
   void write_line(const Line& line);
   // Writes one line.  Exceptions are ignored.
   virtual void write(LogLevel level, const std::string& text) = 0;
-  std::optional<Line> take();  // REQUIRES: mutex_.  None: the thread ends.
+  // Null if the thread must end.  REQUIRES: the mutex is held.
+  std::optional<Line> take();
 
   Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
@@ -77,7 +78,7 @@ class LogQueue : public Log,
   std::list<Line> lines_;
   std::int64_t left_out_ = 0;
   bool started_ = false;
-  bool registered_ = false;  // For exit().
+  bool registered_ = false;  // exit() stops the thread.
   bool ended_ = false;
   bool stopping_ = false;
   bool awaited_ = false;

@@ -1,6 +1,6 @@
 // What to do where memory runs out amid a call that must not fail for it.
 //
-//   if (!has_memory_for([&] { log(describe(lock)); })) ...  // Not logged.
+//   if (!try_with_memory([&] { log(describe(lock)); })) ...  // Not logged.
 #ifndef DDBMUTEX_SIGV4_MEMORY_HPP
 #define DDBMUTEX_SIGV4_MEMORY_HPP
 
@@ -11,11 +11,11 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Calls it.  False if an allocation failed in it: it ended there.  (Where the
-// library is compiled without exceptions, a failed allocation ends the
-// process.)
+// Calls it.  Returns false if the call ended early because an allocation
+// failed. (Where the library is compiled without exceptions, a failed
+// allocation ends the process.)
 template <class Call>
-bool has_memory_for(const Call& call) {
+bool try_with_memory(const Call& call) {
 #ifdef __cpp_exceptions
   try {
     call();

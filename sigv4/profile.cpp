@@ -1,13 +1,9 @@
-// A parser of the two files, the paths of the files, and a profile in them. The
-// parser changes the text of a file in place, so that entries can be views of
-// it and no second copy has to be wiped.
+// The paths of the two files, the files as they were found, and a profile in
+// them.
 #include "profile.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
 namespace ddbmutex {
@@ -18,238 +14,8 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r";
-constexpr std::string_view kCommentMarks = "#;";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr char kProfiles[] = "profile";
-constexpr std::string_view kProfile = kProfiles, kDefault = "default";
-
-// Properties that this library or AWS's tools look for.
-constexpr std::string_view kSettings =
-    "account_id_endpoint_mode aws_access_key_id aws_account_id "
-    "aws_secret_access_key aws_session_token ca_bundle credential_process "
-    "credential_source duration_seconds ec2_metadata_service_endpoint "
-    "ec2_metadata_service_endpoint_mode endpoint_url external_id "
-    "ignore_configured_endpoint_urls login_session "
-    "metadata_service_num_attempts metadata_service_timeout mfa_serial output "
-    "region role_arn role_session_name services source_profile sso_account_id "
-    "sso_region sso_registration_scopes sso_role_name sso_session "
-    "sso_start_url use_dualstack_endpoint use_fips_endpoint "
-    "web_identity_token_file";
-constexpr char kColon[] = " is followed by ':', not by '='";
-
-bool by_section(const Entry& a, const Entry& b) {
-  return std::tie(a.kind, a.section) < std::tie(b.kind, b.section);
-}
-
-bool by_property(const Entry& a, const Entry& b) {
-  // Most are compared with others of their own heading.
-  if (a.section.data() == b.section.data() && a.kind.data() == b.kind.data()) {
-    return a.property < b.property;
-  }
-  return std::tie(a.kind, a.section, a.property) <
-         std::tie(b.kind, b.section, b.property);
-}
-
-// Of equal properties the last one in the file comes last: all values are views
-// of one text.
-bool by_property_and_line(const Entry& a, const Entry& b) {
-  if (by_property(a, b)) return true;
-  return !by_property(b, a) && a.value.data() < b.value.data();
-}
-
-bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
-
-bool is_name(std::string_view text) {
-  return !text.empty() && sigv4::is_alphanumeric(text, "_-/.%@:+\\");
-}
-
-bool is_no_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x20 && byte != 0x7F;
-}
-
-// Up to a blank with a comment mark behind it.
-std::string_view without_comment(std::string_view line) {
-  for (std::size_t i = 1; i < line.size(); ++i) {
-    if (sigv4::is_one_of(line[i], kCommentMarks) &&
-        sigv4::is_one_of(line[i - 1], kBlanks)) {
-      return line.substr(0, i);
-    }
-  }
-  return line;
-}
-
-class Parser {
- public:
-  Parser(std::string& text, FileKind file, Entries& entries)
-      : text_(text), file_(file), entries_(entries) {}
-
-  // `line`: a part of the text, without its '\n'.  Returns what is wrong with
-  // it, or null.
-  const char* add(std::string_view line);
-  // The setting that the flaw is about; may be empty.
-  const std::string& setting() const { return setting_; }
-
- private:
-  // These begin with what is no blank.
-  const char* add_section(std::string_view text);
-  const char* add_continuation(std::string_view text);
-  const char* add_property(std::string_view text);
-  // If true, setting() is the setting before the colon.
-  bool has_colon_for_equals(std::string_view text);
-  void take_kind();
-  // Makes the section's kind what it means in this file.  False if it is to be
-  // skipped.
-  bool is_wanted();
-  bool is_wanted_default(bool is_prefixed);
-  std::string_view unquoted(std::string_view part);
-  // For changes of a part of the text in place.
-  char* writable(std::string_view part) {
-    return text_.data() + (part.data() - text_.data());
-  }
-  void add_entry(std::string_view property, std::string_view value) {
-    entries_.push_back({kind_, section_, property, value});
-  }
-
-  std::string& text_;
-  const FileKind file_;
-  Entries& entries_;
-  // The current section's; without a name it is skipped.
-  std::string_view kind_, section_;
-  bool seen_section_ = false;
-  bool default_is_prefixed_ = false;
-  bool has_property_ = false;  // The section has one, skipped or not.
-  // The rest is the last one's.
-  std::size_t indent_ = 0;
-  bool skipped_ = false;
-  bool has_sub_properties_ = false;  // It began with no value.
-  std::string setting_{};
-};
-
-const char* Parser::add(std::string_view line) {
-  const std::string_view text = sigv4::trimmed(line);
-  if (text.empty() || sigv4::is_one_of(text.front(), kCommentMarks))
-    return nullptr;
-  const auto indent = static_cast<std::size_t>(text.data() - line.data());
-  if (has_property_ && indent > indent_) return add_continuation(text);
-  if (text.front() == '[') return add_section(text);
-  if (!seen_section_) return "a line before the first section";
-  has_property_ = true;
-  indent_ = indent;
-  skipped_ = section_.empty();
-  return skipped_ ? nullptr : add_property(text);
-}
-
-// The name ends at the last ']'.  No comment begins before the first one.
-const char* Parser::add_section(std::string_view text) {
-  const auto first = text.find(']');
-  if (first == text.npos) return "a section without its ']'";
-  const auto end = first + without_comment(text.substr(first)).rfind(']');
-  seen_section_ = true;
-  has_property_ = false;
-  kind_ = {};
-  section_ = sigv4::trimmed(text.substr(1, end - 1));
-  if (file_ == FileKind::config) take_kind();
-  const bool named =
-      !section_.empty() && sigv4::consists_of(section_, is_no_control);
-  if (!named || !is_wanted()) {
-    section_ = {};
-  } else {
-    add_entry({}, {});
-  }
-  return nullptr;
-}
-
-// Splits the heading "profile x" into kind and name.  A name of the usual
-// characters, which include the backslash, is taken literally.
-void Parser::take_kind() {
-  const auto blank = section_.find_first_of(kBlanks);
-  if (blank == section_.npos) return;
-  kind_ = section_.substr(0, blank);
-  section_ = sigv4::trimmed(section_.substr(blank));
-  if (!is_name(section_)) section_ = unquoted(section_);
-}
-
-// The part without its quotes and backslashes, written over it.  Empty if it
-// has a flaw or a control character.
-std::string_view Parser::unquoted(std::string_view part) {
-  std::string words;
-  if (*split_words(part, words) != '\0') return {};
-  words.pop_back();  // The NUL behind the last.
-  if (!sigv4::consists_of(words, is_no_control)) return {};
-  std::copy(words.begin(), words.end(), writable(part));
-  return part.substr(0, words.size());
-}
-
-bool Parser::is_wanted() {
-  const bool bare = kind_.empty();
-  if (bare) kind_ = kProfile;
-  if (file_ == FileKind::credentials) return bare;
-  if (kind_ != kProfile) return sigv4::is_among("services sso-session", kind_);
-  return section_ == kDefault ? is_wanted_default(!bare) : !bare;
-}
-
-// Where there is a [profile default], [default] is none, even an earlier one.
-bool Parser::is_wanted_default(bool is_prefixed) {
-  if (!is_prefixed) return !default_is_prefixed_;
-  if (std::exchange(default_is_prefixed_, true)) return true;
-  for (Entry& earlier : entries_) {
-    if (earlier.kind == kProfile && earlier.section == kDefault) {
-      earlier.kind = {};
-    }
-  }
-  return true;
-}
-
-// Behind the value there is room: a line end at least was cut off.
-const char* Parser::add_continuation(std::string_view text) {
-  if (skipped_) return nullptr;
-  if (has_sub_properties_) {
-    if (has_colon_for_equals(text)) return kColon;
-    const auto equals = text.find('=');
-    if (equals == text.npos) return "a sub-property without '='";
-    if (equals == 0) return "a sub-property without a name";
-  }
-  std::string_view& value = entries_.back().value;
-  char* const end = writable(value) + value.size();
-  *end = '\n';
-  std::memmove(end + 1, text.data(), text.size());  // They may overlap.
-  value = {value.data(), value.size() + 1 + text.size()};
-  return nullptr;
-}
-
-// Python's reader takes a ':' for a '='; AWS's format does not have it.  Behind
-// a known setting it is an error: to skip the setting could sign as somebody
-// else.
-bool Parser::has_colon_for_equals(std::string_view text) {
-  const std::size_t mark = text.find_first_of(":=");
-  if (mark == text.npos || text[mark] == '=') return false;
-  std::string name(sigv4::trimmed(text.substr(0, mark)));
-  for (char& c : name) c = lower_case(c);
-  if (!sigv4::is_among(kSettings, name)) return false;
-  setting_.swap(name);
-  return true;
-}
-
-const char* Parser::add_property(std::string_view text) {
-  std::string_view value = without_comment(text);
-  if (has_colon_for_equals(text)) return kColon;
-  if (value.find('=') == value.npos) return "a property without '='";
-  const std::string_view property = sigv4::trimmed(sigv4::cut(value, '='));
-  if (property.empty()) return "a property without a name";
-  skipped_ = !is_name(property);
-  if (skipped_) return nullptr;
-  std::transform(property.begin(), property.end(), writable(property),
-                 lower_case);
-  value = sigv4::trimmed(value);
-  has_sub_properties_ = value.empty();
-  add_entry(property, value);
-  return nullptr;
-}
-
 bool is_secret(const Entry& entry) {
-  return entry.kind == kProfile && !entry.value.empty() &&
+  return entry.kind == kProfileKind && !entry.value.empty() &&
          (entry.property == "aws_secret_access_key"sv ||
           entry.property == "aws_session_token"sv);
 }
@@ -302,65 +68,6 @@ std::string with_variables(std::string_view path,
 
 }  // namespace
 
-const char* split_words(std::string_view text, std::string& words) {
-  if (text.find('\0') != text.npos) return "it contains a NUL";
-  bool in_word = false;  // Also behind quotes with nothing between.
-  char quote = '\0';     // That is open.
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    const char behind = i + 1 < text.size() ? text[i + 1] : '\0';
-    const bool escapes =
-        c == '\\' &&
-        (quote == '\0' || (quote == '"' && (behind == '"' || behind == '\\')));
-    const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
-    if (quote == '\0' && blank) {
-      if (std::exchange(in_word, false)) words += '\0';
-      continue;
-    }
-    in_word = true;
-    if (escapes) {
-      if (++i == text.size()) return "nothing follows its last backslash";
-      words += behind;
-    } else if (quote == '\0' && (c == '\'' || c == '"')) {
-      quote = c;
-    } else if (c == quote) {
-      quote = '\0';
-    } else {
-      words += c;
-    }
-  }
-  if (quote != '\0') return "a quote is not closed";
-  if (in_word) words += '\0';
-  return words.empty() ? "it is empty" : "";
-}
-
-std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
-  std::string_view rest = text;
-  if (sigv4::begins_with(rest, kByteOrderMark)) {
-    rest.remove_prefix(kByteOrderMark.size());
-  }
-  Parser parser(text, kind, entries);
-  for (std::int64_t number = 1; !rest.empty(); ++number) {
-    const char* wrong = parser.add(sigv4::cut(rest, '\n'));
-    if (wrong == nullptr) continue;
-    entries.clear();
-    return join({"line ", Digits(number), ": ", parser.setting(), wrong});
-  }
-  std::sort(entries.begin(), entries.end(), by_property_and_line);
-  return "";
-}
-
-std::string_view sub_property(std::string_view value, std::string_view name) {
-  std::string_view found;
-  if (!sigv4::begins_with(value, "\n")) return found;
-  while (!value.empty()) {
-    std::string_view line = sigv4::cut(value, '\n');
-    const std::string_view own = sigv4::trimmed(sigv4::cut(line, '='));
-    if (same_in_any_case(own, name)) found = sigv4::trimmed(line);
-  }
-  return found;
-}
-
 ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     : path(the_path) {
   if (!kReadsProfiles) return;
@@ -412,7 +119,7 @@ ProfilePlace locate_profile(std::string_view name,
                             const Environment& environment) {
   ProfilePlace place;
   place.named = named_profile(name, environment);
-  if (!place.named) place.named = {kDefault, {}};
+  if (!place.named) place.named = {kDefaultProfile, {}};
   if (!kReadsProfiles) return place;
   place.credentials_file = sigv4::locate("AWS_SHARED_CREDENTIALS_FILE",
                                          "~/.aws/credentials", environment);
@@ -436,7 +143,7 @@ Profile::Profile(const ProfilePlace& place)
 Profile::Found Profile::look(std::string_view property) const {
   if (!kReadsProfiles) return {nullptr, ""};
   for (const ProfileFile* file : {&credentials, &config}) {
-    const std::string_view* value = file->find(kProfiles, name, property);
+    const std::string_view* value = file->find(kProfileKind, name, property);
     if (value != nullptr) return {file, *value};
   }
   return {nullptr, ""};
@@ -487,7 +194,7 @@ std::string Profile::whereabouts() const {
   std::string files;
   for (const ProfileFile* file : {&credentials, &config}) {
     const std::string_view state = !file->absence().empty() ? file->absence()
-                                   : file->has(kProfiles, name)
+                                   : file->has(kProfileKind, name)
                                        ? "has it"sv
                                        : "has no such profile"sv;
     append(files,

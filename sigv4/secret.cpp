@@ -11,16 +11,16 @@ namespace sigv4 {
 namespace {
 
 constexpr std::size_t kMaxShownBytes = 300;
-// Of a word that begins within them, so much more is looked at.
+// How much more is looked at of a word that begins within those.
 constexpr std::size_t kMaxWordBytes = 4096;
-// Shorter ones stand in texts by chance: "local".
+// Shorter ones may be in a text by chance: "local".
 constexpr std::size_t kShortestSecret = 16;
 constexpr std::size_t kSecretPart = 12;
 constexpr std::string_view kMask = "(hidden)";
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// Whether a part of a secret that stands in the text reaches into that part.
+// Whether text[begin, end) overlaps a part of a secret.
 bool has_secret(std::string_view text, std::size_t begin, std::size_t end,
                 const Secrets& secrets) {
   const std::size_t first = begin - std::min(begin, kSecretPart - 1);
@@ -34,8 +34,8 @@ bool has_secret(std::string_view text, std::size_t begin, std::size_t end,
   return false;
 }
 
-// The whole of a word goes that has a part of a secret in it: what stands
-// around it may be the rest, written in another way.
+// Hides each word that has a part of a secret in it, as a whole: what is around
+// the part may be the rest of the secret, written in another way.
 std::string without_secrets(std::string_view text, const Secrets& secrets) {
   std::string result;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -53,7 +53,7 @@ std::string without_secrets(std::string_view text, const Secrets& secrets) {
 
 #ifdef __x86_64__
 
-// Which registers the operating system saves, and so which there are: XCR0.
+// XCR0: which registers the operating system saves, and so which exist.
 unsigned saved_registers() {
   constexpr unsigned kHasXgetbv = 1u << 27;
   unsigned eax = 1, ebx, ecx = 0, edx;
@@ -67,10 +67,10 @@ unsigned saved_registers() {
 
 }  // namespace
 
-// On other processors neither memcpy(3) nor the dynamic linker has to do with
-// vector registers.  Not inline: only the first statement says which it
-// changes, for a compiler that makes no use of AVX-512 does not take the
-// others' names.
+// Does nothing on other processors: neither memcpy(3) nor the dynamic linker
+// uses vector registers there.  Not inline, because only the first statement
+// names the registers that it changes: a compiler that does not use AVX-512
+// does not know the names of the others.
 [[gnu::noinline]] void wipe_registers() noexcept {
 #if defined(__x86_64__)
   constexpr unsigned kAvx = 0x06, kAvx512 = 0xe6;
@@ -95,7 +95,7 @@ unsigned saved_registers() {
         "vpxorq %%zmm\\n, %%zmm\\n, %%zmm\\n\n"
         ".endr" ::);
   }
-#elif defined(__aarch64__)  // Of 8 to 15 a function leaves halves as they are.
+#elif defined(__aarch64__)  // A function must preserve the low halves of 8-15.
   asm volatile(
       ".irp n, 0,1,2,3,4,5,6,7,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31"
       "\nmovi v\\n\\().2d, #0\n"
@@ -114,7 +114,7 @@ unsigned saved_registers() {
 
 void wipe(std::string& text) noexcept {
   wipe_registers();
-  text.resize(text.capacity());  // Within its memory: cannot fail.
+  text.resize(text.capacity());  // Needs no memory.
   explicit_bzero(text.data(), text.size());
   text.clear();
 }
@@ -138,7 +138,7 @@ void append_secret(std::string& text, Pieces pieces) {
 
 Secret::Secret(std::string_view text) : text_(text) { wipe_registers(); }
 
-// A short string is copied when moved from: nothing stays there either.
+// A short string is copied when it is moved, so the source is wiped.
 Secret::Secret(std::string&& text) : text_(std::move(text)) {
   sigv4::wipe(text);
 }

@@ -1,4 +1,4 @@
-// Strings and files that leave nothing behind.
+// Strings and files whose contents are wiped from memory.
 //
 // Thread safety: any thread may call any of this.
 #ifndef DDBMUTEX_SIGV4_SECRET_HPP
@@ -23,23 +23,22 @@ namespace sigv4 {
 // anything else.
 void wipe_registers() noexcept;
 
-// As wipe_registers(), and overwrites the stack below the caller's frame, as
-// far as glibc keeps it when a thread ends: 16 KiB.
+// Also overwrites 16 KiB of the stack below the caller's frame.  When a thread
+// ends, glibc returns the rest of its stack to the system, but keeps that much.
 void wipe_stack() noexcept;
 
-// Overwrites all that the string's memory holds, and empties it.
+// Overwrites all of the string's memory, and empties the string.
 void wipe(std::string& text) noexcept;
 
-// Makes room for so many bytes in all, or more; memory that the text leaves for
-// it is wiped.
+// Like text.reserve(), but wipes the old memory if the text moves.
 void reserve_secret(std::string& text, std::size_t bytes);
 
-// Puts the pieces behind `text` and leaves no other copy of them.  None of them
-// may be a view into it.
+// Appends the pieces and leaves no other copy of them.  None may be a view of
+// `text`.
 void append_secret(std::string& text, Pieces pieces);
 
-// A string whose memory is wiped when it goes, or takes another value.  What is
-// copied out of it is the copier's to wipe().
+// A string whose memory is wiped when it is destroyed or gets another value.
+// Whoever copies the text out of it must wipe() the copy.
 class Secret {
  public:
   Secret() = default;
@@ -68,19 +67,19 @@ class Secret {
   std::string text_;
 };
 
-// A service's text in a form that may be shown: its first line, cut to 300
-// bytes and escaped by one_line().  Each word that repeats 12 bytes or more of
-// a secret becomes "(hidden)".  Secrets of less than 16 characters are not
-// looked for.
+// Those of one request: the secret key, the session token, the signature.
 using Secrets = std::array<std::string_view, 3>;
+// Makes a service's text safe to show: its first line, cut to 300 bytes and
+// escaped by one_line().  A word that repeats 12 bytes or more of a secret
+// becomes "(hidden)".  Secrets of less than 16 bytes are not looked for.
 std::string shown(std::string_view text, const Secrets& secrets);
 
 // --- Files that hold keys or tokens -----------------------------------------
 
-// One that was read, as far as it could be, into memory that is wiped:
+// A file, read into memory that is wiped:
 //
 //   const SecretFile file(path, 1 << 20);
-//   if (!file.failure.empty()) return refuse(in_quotes(path) + file.failure);
+//   if (!file.failure.empty()) return fail(path, file.failure);
 //   use(file.text);
 struct SecretFile {
   SecretFile() = default;
@@ -91,22 +90,23 @@ struct SecretFile {
   SecretFile(const SecretFile&) = delete;
   SecretFile& operator=(const SecretFile&) = delete;
 
-  // A file that is no regular one is not read: a FIFO would hang.  REQUIRES:
-  // nothing was read before.
+  // Reads only a regular file: a FIFO would hang.  REQUIRES: nothing was read
+  // before.
   void read(const std::string& path, std::size_t most_bytes);
 
-  std::string text;     // Wiped when this goes.  Empty unless all of it came.
-  std::string failure;  // Behind the file's name: "does not exist".
+  std::string text;  // The whole file, or empty.
+  // Why it was not read, without the file's name: "does not exist".
+  std::string failure;
   bool missing = false;
   bool too_long = false;
-  // Set if others than its owner may read it, or write to it: a sentence that
-  // names the file.
+  // A warning that names the file, if others than its owner may read or write
+  // it; else empty.
   std::string warning;
 };
 
-// Puts the file into the place of another, or of none, all at once: nobody sees
-// half of one.  Its owner alone may read it.  Returns why that could not be;
-// empty if it could.
+// Creates or replaces the file atomically, so that nobody reads half of it.
+// Only its owner may read it.  Returns the reason if that fails; else an empty
+// string.
 std::string write_secret_file(const std::string& path, std::string_view text);
 
 }  // namespace sigv4

@@ -1,4 +1,4 @@
-// What the environment says, and who says what.
+// Environment variables, and where a setting came from.
 //
 // Thread safety: any thread may call anything here, if the environment may be
 // read meanwhile.
@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace sigv4 {
 
 // Without its part "profiles" the library reads neither the config nor the
-// credentials file.  Who names a profile is told.
+// credentials file, and to name a profile is an error.
 #ifdef DDBMUTEX_NO_PROFILES
 constexpr bool kReadsProfiles = false;
 #else
@@ -49,14 +49,14 @@ struct ProcessEnvironment {
 };
 constexpr ProcessEnvironment process_environment{};
 
-// A value and, for people, who says so: a variable, or a property, its profile
-// and its file.  Without a value nobody has said.
+// A value and, for messages, its source: a variable, or a property with its
+// profile and its file.  The value is empty if nothing sets it.
 struct Setting {
   Setting() = default;
   Setting(std::string_view the_value, std::string_view the_source)
       : value(the_value), source(the_source) {}
   explicit operator bool() const { return !value.empty(); }
-  bool says(const char* word) const;  // In any case.
+  bool says(const char* word) const;  // In upper or lower case.
 
   std::string value;
   std::string source;
@@ -66,8 +66,8 @@ struct Setting {
 Setting find_variable(const Environment& environment,
                       std::initializer_list<const char*> variables);
 
-// Which profile is named, by the options (unless `name` is empty) or the
-// environment, and who does; nothing if nobody does.
+// The profile that the options name (unless `name` is empty), else the one that
+// the environment names.  Empty if neither does.
 Setting named_profile(std::string_view name, const Environment& environment);
 
 }  // namespace sigv4

@@ -26,9 +26,8 @@ namespace sigv4 {
 std::chrono::system_clock::time_point wall_clock() noexcept;
 
 // Fills the memory with the operating system's randomness, which nobody can
-// guess.
-// Ends the process if the kernel has none to give: no lock could be taken
-// safely then.  REQUIRES: at most 256 bytes.
+// guess.  Ends the process if the kernel has none to give: no lock could be
+// taken safely then.  REQUIRES: at most 256 bytes.
 void fill_with_randomness(void* begin, std::size_t size) noexcept;
 
 // A number that a forked child does not share, however it was forked.  Costs a

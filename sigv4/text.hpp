@@ -104,11 +104,6 @@ class Text {
   void operator+=(std::string_view piece) {
     copy(piece, room_for(piece.size()));
   }
-  // A literal, whose size the compiler knows.
-  template <std::size_t kSize>
-  void operator+=(const char (&literal)[kSize]) {
-    *this += std::string_view(literal, kSize - 1);
-  }
   void operator+=(char c) { *room_for(1) = c; }
   char& operator[](std::size_t at) { return text_[at]; }
   std::size_t size() const { return size_; }

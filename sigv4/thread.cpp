@@ -13,13 +13,13 @@ inline namespace v0 {
 namespace sigv4 {
 namespace {
 
-// Those of this process that have threads.
+// What exit() stops.
 struct Registered {
   Mutex mutex;
   std::vector<std::weak_ptr<Stoppable>> threads;  // GUARDED_BY(mutex)
 };
 
-// Never destroyed, for threads may be started until the very end.
+// Never destroyed, because threads may be started until the very end.
 PerProcess<Registered>& registered() {
   static auto* const of_process = new PerProcess<Registered>;
   return *of_process;
@@ -43,15 +43,17 @@ void stop_all() {
   }
 }
 
-// At once.  Longer waits are made of such parts: a condition variable's clock
-// stands still while the machine is suspended.
+// Of one wait.  A condition variable's clock stands still while the machine is
+// suspended, so longer waits are made of several.
 constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
 
 }  // namespace
 
 void stop_all_at_exit() {
-  static const bool once = (registered(), std::atexit(stop_all) == 0);
-  static_cast<void>(once);
+  [[maybe_unused]] static const bool once = [] {
+    registered();
+    return std::atexit(stop_all) == 0;
+  }();
 }
 
 bool await(Condition& change, std::unique_lock<Mutex>& guard,

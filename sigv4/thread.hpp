@@ -15,11 +15,12 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Waits to be notified, or for a while.  False: the time was over before.
+// Waits to be notified, but at most for a second, so call it in a loop. Returns
+// false, at once, if the deadline has passed.
 bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline);
 
-// Has threads that must not run while the libraries they use are being taken
+// Owns threads that must have ended before the libraries that they use are shut
 // down.
 class Stoppable {
  public:
@@ -42,14 +43,14 @@ constexpr std::chrono::seconds kStopWithin{2};
 // And how much longer they are waited for.
 constexpr std::chrono::milliseconds kStopGrace{100};
 
-// Stops all that is registered at exit(), all at once, when called for the
-// first time: after the destructors of static objects made later, and before
-// the exit handlers of libraries initialised earlier.
+// The first call makes exit() stop everything that is registered by then, all
+// at once: after the destructors of static objects made later, and before the
+// exit handlers of libraries initialised earlier.
 void stop_all_at_exit();
 
-// exit() then stops the threads, unless their owners have gone before.  Keeps a
-// weak pointer until exit: an object of std::make_shared() would keep its
-// memory so long.
+// Lets exit() stop the threads, unless their owner has gone before.  Do not
+// make the object with std::make_shared(): a weak pointer is kept until exit,
+// and would keep its memory.
 void register_for_exit(const std::shared_ptr<Stoppable>& threads);
 
 }  // namespace sigv4

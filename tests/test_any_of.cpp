@@ -1,11 +1,8 @@
 // A lock on any one of many items, against the engines: which it is, whose it
 // is, how it is waited for.
-#include <algorithm>
-#include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -85,20 +82,6 @@ struct Items {
   const std::string prefix = tests::fresh_name() + "-";
   std::vector<std::string> names;
 };
-
-// REQUIRES: `count` is a multiple of 25.
-void write_many(Engine& engine, const std::string& table,
-                const std::string& prefix, int count) {
-  for (int i = 0; i < count; i += 25) {
-    std::string body = R"({"RequestItems":{")" + table + "\":[";
-    for (int j = i; j < i + 25; ++j) {
-      body += std::string(j == i ? "" : ",") +
-              R"({"PutRequest":{"Item":{"name":{"S":"ddblock-)" + prefix +
-              std::to_string(j) + R"("}}}})";
-    }
-    engine.must_call("BatchWriteItem", body + "]}}");
-  }
-}
 
 std::string colour_of(const ddbmutex::Attributes& attributes) {
   for (const Attribute& one : attributes) {
@@ -200,163 +183,7 @@ BOOST_DATA_TEST_CASE(item_that_nobody_has_is_got_with_its_attributes, kEngines,
   BOOST_TEST(items.stands(items.names[0], "colour") == "blue");
 }
 
-BOOST_DATA_TEST_CASE(two_processes_get_two_items_at_once, kEngines, kind) {
-  Items items(2, kind);
-  AnyOf one(items.options());
-  AnyOf other(items.options());
-  Mutex first = one.lock();
-  const Mutex second = other.lock();
-  BOOST_TEST(first->name() != second->name());
-  BOOST_TEST((first->owns_lock() && second->owns_lock()));
-  BOOST_TEST((one.try_lock() == nullptr));
-  std::error_code ec;  // The time may be up before anybody has answered.
-  BOOST_TEST((other.try_lock_for(30ms, ec) == nullptr));
-  BOOST_TEST((!ec || ec == Errc::timed_out));
-  BOOST_TEST(other.accepted().value() == 2u);
-  const std::string free = first->name();
-  first.reset();
-  const Mutex third = other.try_lock();
-  BOOST_TEST_REQUIRE((third != nullptr));
-  BOOST_TEST(third->name() == free);
-  BOOST_TEST(third->fencing_token() == 2u);
-}
-
-BOOST_AUTO_TEST_CASE(waiter_gets_what_is_given_back) {
-  Items items(3);
-  AnyOf one(items.options());
-  std::vector<Mutex> all;
-  while (Mutex item = one.try_lock()) all.push_back(std::move(item));
-  BOOST_TEST_REQUIRE(all.size() == 3u);
-  AnyOf other(items.options());
-  Mutex got;
-  Aside waiter([&] { got = other.lock(); });
-  BOOST_TEST(tests::eventually([&] { return other.accepted().has_value(); }));
-  BOOST_TEST(!waiter.done());
-  const std::string name = all[1]->name();
-  all[1]->release();
-  BOOST_TEST(waiter.thrown() == "none");
-  BOOST_TEST(got->name() == name);
-}
-
-BOOST_AUTO_TEST_CASE(threads_of_one_get_an_item_each) {
-  Items items(8);
-  AnyOf any(items.options());
-  std::vector<Mutex> got(8);
-  std::vector<std::unique_ptr<Aside>> threads;
-  for (Mutex& mutex : got) {
-    threads.push_back(std::make_unique<Aside>([&] { mutex = any.lock(); }));
-  }
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    BOOST_TEST(threads[i]->thrown() == "none");
-    names.insert(got[i]->name());
-  }
-  BOOST_TEST(names.size() == 8u);
-}
-
-BOOST_AUTO_TEST_CASE(options_of_each_lock_are_its_own) {
-  Items items(1);
-  AnyOfOptions options = items.options();
-  options.each.owner = "the painter";
-  options.each.ttl = 45s;
-  options.each.attributes = {{"brush", Attribute::Type::string, "broad", {}}};
-  const Mutex item = AnyOf(options).lock();
-  BOOST_TEST(item->owner() == "the painter");
-  BOOST_TEST((item->remaining() <= 45s));
-  BOOST_TEST(items.stands(items.names[0], "lease") == "45000");
-  BOOST_TEST(items.stands(items.names[0], "brush") == "broad");
-  BOOST_TEST(items.stands(items.names[0], "colour") == "red");
-}
-
-BOOST_AUTO_TEST_CASE(items_of_a_table_with_a_sort_key_are_told_apart) {
-  Engine& engine = Engine::running(tests::any_engine_kind());
-  ddbmutex::TableOptions where = tests::table_options(engine);
-  where.name = "ddbmutex-test-" + tests::fresh_name();
-  where.sort_key = "part";
-  const auto table = std::make_shared<ddbmutex::Table>(where);
-  table->create();
-  for (const char* part : {"a", "b"}) {
-    engine.must_call("PutItem", R"({"TableName":")" + where.name +
-                                    R"(","Item":{"name":{"S":"ddblock-x"},)"
-                                    R"("part":{"S":")" +
-                                    part + R"("}}})");
-  }
-  AnyOfOptions options;
-  options.each = unhurried(table);
-  AnyOf any(options);
-  const Mutex one = any.try_lock();
-  const Mutex other = any.try_lock();
-  BOOST_TEST((one != nullptr && other != nullptr));
-  BOOST_TEST((any.try_lock() == nullptr));
-  for (const char* part : {"a", "b"}) {
-    const LockInfo info = table->inspect("x", part);
-    BOOST_TEST((info.exists && !info.released), part);
-  }
-  engine.delete_table(where.name);
-}
-
-namespace {
-
-std::string worked_on;
-
-struct Over {};
-void work_on(const std::string& name, const ddbmutex::Attributes& attributes) {
-  if (!worked_on.empty()) throw Over();
-  worked_on = name + " " + colour_of(attributes);
-}
-
-// As README has it.
-void work(const std::shared_ptr<ddbmutex::Table>& jobs) {
-  ddbmutex::AnyOfOptions options;
-  options.each.table = jobs;
-  ddbmutex::AnyOf any(options);
-  while (const auto job = any.lock()) {  // Waits for one that nobody has.
-    work_on(job->name(), job->attributes());
-  }  // Given back.
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(usage_on_the_page_does_what_it_says) {
-  const std::string page = tests::read_file("README.md");
-  const std::string shown = page.substr(page.find("void work("));
-  BOOST_TEST(tests::read_file("tests/test_any_of.cpp")
-                 .find("\n" + shown.substr(0, shown.find("```"))) !=
-             std::string::npos);
-  Items items(1);
-  ddbmutex::TableOptions jobs = tests::table_options(items.engine);
-  jobs.prefix += items.prefix;
-  worked_on.clear();
-  BOOST_CHECK_THROW(work(std::make_shared<ddbmutex::Table>(jobs)), Over);
-  BOOST_TEST(worked_on == "0 red");
-  BOOST_TEST(items.stands(items.names[0], "token") == "2");
-  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
-}
-
 // --- Which items -------------------------------------------------------------
-
-BOOST_DATA_TEST_CASE(only_what_is_accepted_is_got, kEngines, kind) {
-  Items items(3, kind);
-  tests::write_row(items.engine, items.names[1], R"("colour":{"S":"green"})");
-  AnyOf any(of_colour(items.options(), "green"));
-  const Mutex item = any.lock();
-  BOOST_TEST(item->name() == items.names[1]);
-  BOOST_TEST((any.try_lock() == nullptr));
-  BOOST_TEST(any.accepted().value() == 1u);
-  item->release(painted("red"));
-  BOOST_TEST((any.try_lock() == nullptr));
-  BOOST_TEST(any.accepted().value() == 0u);
-}
-
-BOOST_AUTO_TEST_CASE(names_that_begin_otherwise_are_left_alone) {
-  Items others(1);
-  Items items(1);
-  AnyOf any(items.options());
-  const Mutex item = any.lock();
-  BOOST_TEST(item->name() == items.names[0]);
-  BOOST_TEST((any.try_lock() == nullptr));
-  BOOST_TEST(others.stands(others.names[0], "uuid") == "");
-}
 
 BOOST_AUTO_TEST_CASE(what_is_no_lock_record_is_never_taken) {
   Items items(2);
@@ -401,47 +228,6 @@ BOOST_AUTO_TEST_CASE(item_that_is_gone_meanwhile_is_not_made_anew) {
 }
 
 // --- What it costs -----------------------------------------------------------
-
-// What others were faster to get is followed by the next of the same pass.
-BOOST_AUTO_TEST_CASE(refused_try_is_followed_by_the_next_of_the_pass) {
-  const auto round = [] {
-    Items items(4);
-    Gate gate(items.engine.kind());
-    AnyOf rival(items.options());
-    std::vector<Mutex> theirs;
-    // All but one are taken once the pass has been made.
-    gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
-      for (int i = 0; i < 3; ++i) theirs.push_back(rival.try_lock());
-      return engine.forward(request);
-    });
-    AnyOf any(items.options(table_at(gate)));
-    const Mutex item = any.try_lock();
-    if (item == nullptr) return std::string("none was got");
-    for (const Mutex& one : theirs) {
-      if (one->name() == item->name()) return std::string("got twice");
-    }
-    if (passes(gate) != 1) return std::string("more than a pass");
-    return tries(gate) <= 4 ? std::string() : std::string("too many tries");
-  };
-  BOOST_TEST(tests::undisturbed(200ms, round) == "");
-}
-
-BOOST_AUTO_TEST_CASE(pass_serves_many_calls) {
-  const auto round = [] {
-    Items items(10);
-    Gate gate(items.engine.kind());
-    AnyOf any(items.options(table_at(gate)));
-    std::vector<Mutex> got;
-    while (Mutex item = any.try_lock()) got.push_back(std::move(item));
-    // The second is what says that there is none any more.
-    return got.size() == 10 && passes(gate) == 2 && tries(gate) == 10
-               ? std::string()
-               : std::to_string(got.size()) + " by " +
-                     std::to_string(passes(gate)) + " passes, " +
-                     std::to_string(tries(gate)) + " tries";
-  };
-  BOOST_TEST(tests::undisturbed(200ms, round) == "");
-}
 
 // A list that others have emptied is not tried to its end.
 BOOST_AUTO_TEST_CASE(list_that_is_of_no_use_is_left) {
@@ -513,21 +299,6 @@ BOOST_AUTO_TEST_CASE(item_that_was_got_often_does_not_wait_for_ever) {
   }
 }
 
-// One that stays sees who waits, whatever their tokens.
-BOOST_AUTO_TEST_CASE(item_that_has_waited_longest_comes_first) {
-  Items items(20);
-  AnyOf any(items.options());
-  std::map<std::string, int> got;
-  for (int i = 0; i < 200; ++i) {
-    const Mutex item = any.lock();
-    ++got[item->name()];
-  }
-  BOOST_TEST(got.size() == 20u);
-  for (const auto& [name, times] : got) {
-    BOOST_TEST((times >= 4 && times <= 25), name << " " << times);
-  }
-}
-
 // Whoever stays goes by what it has seen, and not by tokens: 16 that stand as
 // they did, among 64 that others have had since the last pass.  The former have
 // more than half of the tries, a tenth by tokens alone, and a fifth by chance;
@@ -595,34 +366,7 @@ BOOST_AUTO_TEST_CASE(takers_begin_at_another_place_each) {
   BOOST_TEST(at_the_best < 80);
 }
 
-// Of more than are kept of a pass.
-BOOST_AUTO_TEST_CASE(many_items_are_read_and_some_are_kept) {
-  Items none(0);
-  ddbmutex::TableOptions own = tests::table_options(none.engine);
-  own.name = none.engine.create_table();
-  write_many(none.engine, own.name, none.prefix, 2100);
-  AnyOf any(none.options(std::make_shared<ddbmutex::Table>(own)));
-  const Mutex item = any.try_lock();
-  BOOST_TEST((item != nullptr));
-  BOOST_TEST(any.accepted().value() == 2100u);
-  none.engine.delete_table(own.name);
-}
-
 // --- The dead ----------------------------------------------------------------
-
-BOOST_DATA_TEST_CASE(item_of_a_dead_holder_is_got_after_its_lease, kEngines,
-                     kind) {
-  Items items(1, kind);
-  tests::write_row(items.engine, items.names[0],
-                   tests::record("dead", tests::calendar() + 1s, 2000ms) +
-                       R"(,"colour":{"S":"red"},"token":{"N":"3"})");
-  Gate gate(kind);
-  AnyOf any(items.options(table_at(gate)));
-  BOOST_TEST((any.try_lock() == nullptr));
-  const Mutex item = any.lock();
-  BOOST_TEST(item->fencing_token() == 4u);
-  BOOST_TEST(colour_of(item->attributes()) == "red");
-}
 
 // Where nothing tells what time it is by DynamoDB's clock.
 BOOST_AUTO_TEST_CASE(dead_holder_is_waited_out_where_answers_have_no_date) {
@@ -670,92 +414,6 @@ BOOST_AUTO_TEST_CASE(waits_end_as_they_are_told_to) {
              any.last_error());
 }
 
-BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_pass_is_no_error) {
-  Items items(0);
-  Gate gate(items.engine.kind());
-  gate.once("Scan", [](Engine& engine, const SeenRequest& request) {
-    return engine.forward(request);
-  });
-  gate.always("Scan",
-              [](Engine&, const SeenRequest&) { return tests::hanging(); });
-  // Of the test's own, so that a pass is one request.
-  ddbmutex::TableOptions own = tests::table_options(gate);
-  own.name = items.engine.create_table();
-  AnyOf any(items.options(std::make_shared<ddbmutex::Table>(own)));
-  const std::string wrong = tests::in_some_round([&] {
-    std::error_code ec;
-    const Mutex item = any.try_lock_for(1s, ec);
-    return item == nullptr && !ec ? std::string() : ec.message();
-  });
-  BOOST_TEST(wrong == "");
-  BOOST_TEST(passes(gate) == 2);
-  // Nobody has answered this one.
-  BOOST_TEST(thrown_by([&] { (void)any.try_lock_for(100ms); }) ==
-             words(Errc::timed_out));
-  gate.open();
-  gate.server().release();
-  items.engine.delete_table(own.name);
-}
-
-BOOST_AUTO_TEST_CASE(passing_errors_are_borne_with) {
-  Items items(1);
-  Gate gate(items.engine.kind());
-  gate.once("Scan", Gate::fails());
-  gate.once("UpdateItem", Gate::fails());
-  AnyOf any(items.options(table_at(gate)));
-  BOOST_TEST((any.lock() != nullptr));
-}
-
-BOOST_AUTO_TEST_CASE(errors_are_told) {
-  Items items(1);
-  Gate gate(items.engine.kind());
-  AnyOfOptions options = items.options(table_at(gate));
-  options.each.patience = 300ms;
-  options.each.request_timeout = 2s;
-  AnyOf any(options);
-  const auto fails = [&] { (void)any.lock(); };
-  gate.always("Scan", Gate::fails());
-  BOOST_TEST(thrown_by(fails) == words(Errc::unavailable));
-  // Unless time runs out amid the last request.
-  BOOST_TEST(tests::in_some_round([&] {
-               const auto thrown =
-                   thrown_by([&] { (void)any.try_lock_for(200ms); });
-               return thrown == words(Errc::unavailable) ? "" : thrown;
-             }) == "");
-  gate.open();
-  gate.always("UpdateItem", Gate::fails());
-  BOOST_TEST(thrown_by(fails) == words(Errc::unavailable));
-  BOOST_TEST(thrown_by([&] { (void)any.try_lock(); }) ==
-             words(Errc::unavailable));
-  gate.open();
-  gate.always("Scan", [](Engine&, const SeenRequest&) {
-    return tests::failure(400, "AccessDeniedException");
-  });
-  BOOST_TEST(thrown_by(fails) == words(Errc::access_denied));
-  ddbmutex::TableOptions nowhere = tests::table_options(items.engine);
-  nowhere.name = "no-such-table";
-  AnyOf none(items.options(std::make_shared<ddbmutex::Table>(nowhere)));
-  BOOST_TEST(thrown_by([&] { (void)none.lock(); }) == words(Errc::no_table));
-}
-
-BOOST_AUTO_TEST_CASE(bad_options_are_told_by_name) {
-  const AnyOfOptions good = Items(0).options();
-  const auto field = [&](const auto& change) {
-    AnyOfOptions options = good;
-    change(options);
-    const auto error = tests::error_of([&] { AnyOf any(options); });
-    return error && error->code() == Errc::bad_option ? error->field() : "none";
-  };
-  BOOST_TEST(field([](AnyOfOptions&) {}) == "none");
-  BOOST_TEST(field([](AnyOfOptions& it) { it.prefix = "\xff"; }) == "prefix");
-  BOOST_TEST(field([](AnyOfOptions& it) { it.read = {""}; }) == "read");
-  BOOST_TEST(field([](AnyOfOptions& it) { it.first_pause = 0ms; }) ==
-             "first_pause");
-  BOOST_TEST(field([](AnyOfOptions& it) { it.longest_pause = 0ms; }) ==
-             "longest_pause");
-  BOOST_TEST(field([](AnyOfOptions& it) { it.each.ttl = 1ms; }) == "ttl");
-}
-
 BOOST_AUTO_TEST_CASE(what_accept_throws_leaves_nothing_behind) {
   Items items(1);
   AnyOfOptions options = items.options();
@@ -773,25 +431,6 @@ BOOST_AUTO_TEST_CASE(what_accept_throws_leaves_nothing_behind) {
 }
 
 // --- Until all are refused ---------------------------------------------------
-
-// The refusals of one are none of the others'.
-BOOST_AUTO_TEST_CASE(threads_of_one_get_an_item_each_though_many_are_refused) {
-  Items items(24);
-  Gate gate(items.engine.kind());
-  for (int i = 0; i < 12; ++i) {
-    gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
-      return tests::refusal(tests::live_record());
-    });
-  }
-  AnyOf any(items.options(table_at(gate)));
-  std::vector<Mutex> got(8);
-  std::vector<std::unique_ptr<Aside>> threads;
-  for (Mutex& mutex : got) {
-    threads.push_back(std::make_unique<Aside>([&] { mutex = any.try_lock(); }));
-  }
-  for (const auto& thread : threads) BOOST_TEST(thread->thrown() == "none");
-  BOOST_TEST(std::count(got.begin(), got.end(), nullptr) == 0);
-}
 
 BOOST_AUTO_TEST_CASE(all_that_were_free_are_tried_before_none_is) {
   Items items(30);
@@ -884,23 +523,6 @@ BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
   BOOST_TEST(((got[0] != nullptr) != (got[1] != nullptr)));
 }
 
-// More than are kept of a pass.
-BOOST_AUTO_TEST_CASE(more_than_can_be_tried_is_not_taken_for_all) {
-  Items items(0);
-  Gate gate(items.engine.kind());
-  gate.always("UpdateItem", [](Engine&, const SeenRequest&) {
-    return tests::refusal(tests::live_record());
-  });
-  ddbmutex::TableOptions own = tests::table_options(gate);
-  own.name = items.engine.create_table();
-  write_many(items.engine, own.name, items.prefix, 1050);
-  AnyOfOptions options = items.options(std::make_shared<ddbmutex::Table>(own));
-  options.each.request_timeout = 1s;
-  BOOST_TEST(thrown_by([&] { (void)AnyOf(options).try_lock(); }) ==
-             words(Errc::timed_out));
-  items.engine.delete_table(own.name);
-}
-
 // --- How long it takes -------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(large_table_is_read_no_longer_than_there_is_time) {
@@ -934,27 +556,6 @@ BOOST_AUTO_TEST_CASE(what_was_found_until_the_time_was_up_is_tried) {
     return any.try_lock_until(std::chrono::steady_clock::now() + 1s);
   });
   BOOST_TEST(!any.accepted().has_value());
-}
-
-// A page that fails takes no more time than one that is slow.
-BOOST_AUTO_TEST_CASE(errors_between_pages_are_borne_with_and_told_in_time) {
-  for (const bool free : {true, false}) {
-    SlowItems items(16, free ? kFree : tests::live_record(), 100ms);
-    items.gate.once("Scan", SlowItems::page);
-    items.gate.once("Scan", Gate::fails());
-    items.gate.once("Scan", SlowItems::page);
-    items.gate.always("Scan", Gate::fails());
-    AnyOf any(items.options(1s));
-    std::string told;
-    Mutex got;
-    BOOST_TEST(tests::returns_within(
-        2s, [&] { told = thrown_by([&] { got = any.try_lock_for(1s); }); }));
-    BOOST_TEST((got != nullptr) == free);
-    // It may be up amid the last request.
-    BOOST_TEST((told == (free ? "none" : words(Errc::unavailable)) ||
-                told == words(Errc::timed_out)),
-               told);
-  }
 }
 
 BOOST_AUTO_TEST_CASE(slow_accept_takes_no_more_time_than_there_is) {
@@ -1023,110 +624,6 @@ BOOST_AUTO_TEST_CASE(pass_of_another_thread_that_hangs_is_not_waited_for) {
   for (const bool once : {true, false}) {
     BOOST_TEST(tests::undisturbed(500ms, [&] { return round(once); }) == "");
   }
-}
-
-// --- Called by `accept` ------------------------------------------------------
-
-namespace {
-
-// What calls of each kind tell that `accept` makes.
-std::string told_to_nested(AnyOf& any) {
-  std::string told;
-  const auto call = [&](const auto& what) {
-    std::error_code ec;
-    const bool none = what(ec) == nullptr;
-    told += !none ? " got"
-            : ec == std::errc::resource_deadlock_would_occur
-                ? " deadlock"
-                : " " + ec.message();
-  };
-  call([&](std::error_code& ec) { return any.lock(ec); });
-  call([&](std::error_code& ec) { return any.try_lock(ec); });
-  call([&](std::error_code& ec) { return any.try_lock_for(1h, ec); });
-  call([&](std::error_code& ec) {
-    return any.try_lock_until(std::chrono::steady_clock::now() + 1h, ec);
-  });
-  return told;
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(accept_that_would_wait_for_itself_is_told) {
-  Items items(2);
-  AnyOf* any = nullptr;
-  AnyOfOptions options = items.options();
-  std::vector<std::string> told;
-  options.accept = [&](const LockInfo&) {
-    told.push_back(told_to_nested(*any));
-    return true;
-  };
-  AnyOf own(options);
-  any = &own;
-  Mutex got;
-  Aside waiter([&] { got = own.lock(); });
-  if (!waiter.ends()) {
-    while (!waiter.done()) own.cancel();
-  }
-  BOOST_TEST(waiter.thrown() == "none");
-  BOOST_TEST((got != nullptr));
-  // Two in the pass, and the one that was got.
-  BOOST_TEST(told.size() == 3u);
-  for (const std::string& each : told) {
-    BOOST_TEST(each == " deadlock deadlock deadlock deadlock");
-  }
-  BOOST_TEST(own.last_error().find("cannot lock any of") == 0u);
-}
-
-// As any exception of `accept`.
-BOOST_AUTO_TEST_CASE(deadlock_that_accept_does_not_catch_ends_the_call) {
-  Items items(1);
-  AnyOf* any = nullptr;
-  AnyOfOptions options = items.options();
-  int asked = 0;
-  options.accept = [&](const LockInfo&) {
-    // In the pass, and of what was got by the next.
-    if (++asked == 1 || asked == 3) (void)any->try_lock();
-    return true;
-  };
-  AnyOf own(options);
-  any = &own;
-  for (int i = 0; i < 2; ++i) {
-    const auto error = tests::error_of([&] { (void)own.lock(); });
-    BOOST_TEST_REQUIRE(error.has_value());
-    BOOST_TEST((error->code() == std::errc::resource_deadlock_would_occur));
-  }
-  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
-  BOOST_TEST((own.lock() != nullptr));
-}
-
-// What waits for nobody of its own.
-BOOST_AUTO_TEST_CASE(accept_may_lock_any_of_another_and_others_any_of_this) {
-  Items items(1);
-  Items others(1);
-  AnyOf another(others.options());
-  AnyOfOptions options = items.options();
-  tests::Event asked, answer;
-  std::atomic<bool> nested{false};
-  options.accept = [&](const LockInfo&) {
-    if (!asked.is_set()) {
-      nested = another.try_lock() != nullptr;
-      asked.set();
-      answer.wait();
-    }
-    return true;
-  };
-  AnyOf any(options);
-  Mutex got[2];
-  Aside one([&] { got[0] = any.lock(); });
-  BOOST_TEST(asked.wait());
-  Aside other([&] { got[1] = any.try_lock_for(1h); });
-  BOOST_TEST(other.rests());
-  answer.set();
-  BOOST_TEST(tests::eventually([&] { return one.done() || other.done(); }));
-  any.cancel();
-  BOOST_TEST(nested.load());
-  const std::string told = one.thrown() + ", " + other.thrown();
-  BOOST_TEST((told == "none, cancelled" || told == "cancelled, none"), told);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,7 +6,6 @@
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <ctime>
 
 #include "sigv4/boot_clock.hpp"
 

@@ -24,15 +24,12 @@ namespace {
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Options;
-using tests::Engine;
 using tests::eventually;
 using tests::Gate;
 using tests::is_free;
 using tests::kPlenty;
 using tests::on_table;
 using tests::table_at;
-using tests::thrown_by;
-using tests::words;
 
 // Of locks that nobody renews before they are released, for DynamoDB's clock is
 // known when they are taken.
@@ -59,39 +56,6 @@ Mutexes locked(const Options& options, int count) {
 
 BOOST_AUTO_TEST_SUITE(closing)
 
-BOOST_AUTO_TEST_CASE(all_that_is_held_is_released) {
-  Engine& engine = Engine::running(tests::any_engine_kind());
-  for (const bool keep : {false, true}) {
-    Options options = held_on(engine);
-    options.keep_row = keep;
-    const Mutexes all = locked(options, 300);
-    BOOST_TEST(options.table->stats().held == 300u);
-    const auto bad = options.table->close(kPlenty);
-    BOOST_TEST(bad.empty());
-    BOOST_TEST(options.table->stats().held == 0u);
-    for (const auto& mutex : all) {
-      BOOST_REQUIRE(!mutex->owns_lock());
-      const auto row = tests::row_of(engine, mutex->name());
-      BOOST_REQUIRE((keep ? row.expires.count() == 0
-                          : row.kind == ddbmutex::lock::Row::Kind::absent));
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(mutexes_of_a_closed_table_are_unlocked_as_always) {
-  Gate gate;
-  const Options options = held_on(gate);
-  const Mutexes all = locked(options, 2);
-  BOOST_TEST(options.table->close(kPlenty).empty());
-  const int requests = gate.server().request_count();
-  all[0]->unlock();
-  BOOST_TEST(thrown_by([&] { all[1]->release(); }) == words(Errc::not_held));
-  BOOST_TEST(thrown_by([&] { all[1]->lock(); }) == words(Errc::closed));
-  BOOST_TEST(thrown_by([&] { all[1]->renew(); }) == words(Errc::closed));
-  BOOST_TEST(gate.server().request_count() == requests);
-  BOOST_TEST(options.table->close(kPlenty).empty());  // Again.
-}
-
 BOOST_AUTO_TEST_CASE(what_cannot_be_released_is_told_with_the_reason) {
   Gate gate;
   const Options options = held_on(gate);
@@ -109,23 +73,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_released_is_told_with_the_reason) {
     BOOST_TEST(
         eventually([&] { return is_free(gate.engine(), mutex->name()); }));
   }
-}
-
-BOOST_AUTO_TEST_CASE(time_without_end_is_waited_in_parts) {
-  Gate gate;
-  const Options options = held_on(gate);
-  const Mutexes all = locked(options, 2);
-  gate.once("DeleteItem", Gate::answered_late());
-  std::size_t bad = 99;
-  tests::Aside end([&] {
-    bad = options.table->close(std::chrono::milliseconds::max()).size();
-  });
-  BOOST_TEST(eventually(
-      [&] { return tests::count_of(gate.server(), "DeleteItem") >= 2; }));
-  BOOST_TEST(end.rests());
-  gate.server().release();
-  BOOST_TEST(end.thrown() == "none");
-  BOOST_TEST(bad == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
@@ -272,17 +219,6 @@ BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
   BOOST_TEST_REQUIRE(is_taken(other));
   BOOST_TEST(all.wait());
   BOOST_TEST(ended);
-}
-
-BOOST_AUTO_TEST_CASE(locks_that_are_not_renewed_by_themselves_are_released) {
-  Gate gate;
-  Options options = held_on(gate);
-  options.auto_renew = false;
-  const Mutexes all = locked(options, 3);
-  BOOST_TEST(options.table->close(kPlenty).empty());
-  for (const auto& mutex : all) {
-    BOOST_TEST(is_free(gate.engine(), mutex->name()));
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

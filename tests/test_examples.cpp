@@ -1,547 +1,227 @@
-// Each example, run as its user runs it: as a program of its own, on each
-// engine, with a server before the engine that sees every request.
-#include <fcntl.h>
-#include <poll.h>
+// The examples, the demo and README's commands, run as their user runs them: as
+// programs of their own, at a terminal, with a server before the engine that
+// sees every request.
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <future>
-#include <map>
 #include <memory>
 #include <regex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/gate.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/listening.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/pty.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "tests/support/shell.hpp"
+#include "tests/support/whereabouts.hpp"
 
 namespace {
 
+namespace fs = std::filesystem;
 using namespace tests;
-using ddbmutex::BootClock;
-using ddbmutex::BootTime;
 using ddbmutex::Errc;
-using Arguments = std::vector<std::string>;
-using Variables = std::map<std::string, std::string>;
+using Words = std::vector<std::string>;
 
 std::string words(Errc code) { return make_error_code(code).message(); }
 
-// --- Programs ----------------------------------------------------------------
-
-// Where the programs of this very build are, and those of another
-// configuration: tests/run says so.
+// The directory of this build, or of the same build with another config.
 std::string build(const std::string& config = {}) {
-  const char* build = std::getenv("DDBMUTEX_BUILD");
-  BOOST_TEST_REQUIRE(build != nullptr,
-                     "DDBMUTEX_BUILD does not name the build");
-  if (config.empty()) return build;
-  return std::regex_replace(std::string(build), std::regex("[^/-]+(-[^/]*)$"),
-                            config + "$1");
+  const std::string top =
+      fs::path(program_path("")).parent_path().parent_path();
+  return config.empty() ? top : replaced(top, "[^/-]+(-[^/]*)$", config + "$1");
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> all;
-  for (const std::string& word : words) {
-    all.push_back(const_cast<char*>(word.c_str()));
-  }
-  all.push_back(nullptr);
-  return all;
-}
-
-// Ours, without what the tester's own shell and home say of AWS.
-std::vector<std::string> environment(const Variables& more) {
-  std::vector<std::string> all;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
-    if (text.rfind("AWS_", 0) != 0 && text.rfind("HOME=", 0) != 0) {
-      all.push_back(text);
-    }
-  }
-  all.push_back("HOME=/nonexistent");
-  all.push_back("AWS_EC2_METADATA_DISABLED=true");
-  for (const auto& [name, value] : more) all.push_back(name + "=" + value);
-  return all;
-}
-
-// In the child: only calls that are safe after a fork of a threaded program.
-[[noreturn]] void become(char* const* arguments, char* const* variables,
-                         int output, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // It died before that.
-  const rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  dup2(output, STDOUT_FILENO);
-  dup2(output, STDERR_FILENO);
-  execve(arguments[0], arguments, variables);
-  _exit(127);
-}
-
-// One that runs; killed when this ends.
+// One that runs, and whoever it writes to; killed when this ends.
 class Program {
  public:
-  Program(const std::string& path, Arguments arguments,
-          const Variables& variables)
-      : name_(path) {
-    arguments.insert(arguments.begin(), path);
-    const auto words = pointers(arguments);
-    const auto environment_words = environment(variables);
-    const auto environment_pointers = pointers(environment_words);
-    std::array<int, 2> ends;
-    BOOST_TEST_REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
-    const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ == 0) {
-      become(words.data(), environment_pointers.data(), ends[1], parent);
-    }
-    close(ends[1]);
-    output_ = ends[0];
-    BOOST_TEST_REQUIRE(pid_ > 0);
-  }
-  ~Program() {
-    if (pid_ > 0 && !waited_for_) {
-      send(SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    close(output_);
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  Program(Words command, Words environment)
+      : pty_(command, with_home(std::move(environment))) {}
 
+  bool says(const std::string& text) { return pty_.says(text); }
+  void type(const std::string& keys) { pty_.type(keys); }
+  void send(int signal) const { kill(pty_.pid(), signal); }
+  // Its exit status, or 128 and the signal that ended it.
+  int end() { return pty_.end(); }
   // Both what it has printed and its complaints.
-  const std::string& output() const { return text_; }
-
-  int count(const std::string& text) const {
-    int found = 0;
-    for (auto at = text_.find(text); at != text_.npos;
-         at = text_.find(text, at + text.size())) {
-      ++found;
-    }
-    return found;
-  }
-
-  // Has it said that so often, or does so in time?
-  bool says(const std::string& text, int times = 1) {
-    const BootTime end = BootClock::now() + kPlenty;
-    while (count(text) < times) {
-      if (!read_more(end)) return false;
-    }
-    return true;
-  }
-
-  void send(int signal) const { kill(pid_, signal); }
-
-  // Its exit status, or minus the signal that ended it.
-  int wait(std::chrono::seconds time = kPlenty) {
-    const BootTime end = BootClock::now() + time;
-    while (read_more(end)) {
-    }
-    BOOST_TEST_REQUIRE(ended_, name_ << " does not end, having said:\n"
-                                     << text_);
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    waited_for_ = true;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
-  // The most that it ever had in memory so far.  (What wait4() tells counts
-  // what was this program's, before the child was another.)
-  long resident_kib() const {
-    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-    const std::string text{std::istreambuf_iterator<char>(status), {}};
-    const auto found = all_matches(text, "^VmHWM:\\s*(\\d+) kB");
-    return found.empty() ? -1 : std::stol(found[0]);
-  }
+  std::string output() const { return replaced(pty_.text(), "\r", ""); }
 
  private:
-  bool read_more(BootTime end) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - BootClock::now());
-    pollfd output{output_, POLLIN, 0};
-    if (left.count() <= 0 ||
-        poll(&output, 1, static_cast<int>(left.count())) <= 0) {
-      return false;
-    }
-    std::array<char, 4096> bytes;
-    const ssize_t count = read(output_, bytes.data(), bytes.size());
-    ended_ = count <= 0;
-    if (!ended_) text_.append(bytes.data(), static_cast<std::size_t>(count));
-    return !ended_;
+  static Words with_home(Words environment) {
+    environment.insert(environment.begin(), "HOME=/nonexistent");
+    environment.push_back("TERM=xterm");
+    environment.push_back("BUILD=" + build());
+    return environment;
   }
 
-  const std::string name_;
-  pid_t pid_ = -1;
-  int output_ = -1;
-  bool ended_ = false;
-  bool waited_for_ = false;
-  std::string text_;
+  Pty pty_;
 };
 
-// --- Engines -----------------------------------------------------------------
-
-const auto kEngines = boost::unit_test::data::make(engine_kinds());
-
-// Those that we start, where we may use any table.
-std::vector<EngineKind> own_kinds() {
-  std::vector<EngineKind> kinds = engine_kinds();
-  if (kinds.back() == EngineKind::given) kinds.pop_back();
-  return kinds;
-}
-const auto kOwnEngines = boost::unit_test::data::make(own_kinds());
-
-// A table of an engine, and a server before the engine.
+// A table, and a server before its engine.
 class Stage {
  public:
-  // Is told of each request before the engine is.
-  using Spy = std::function<void(const std::string& action)>;
-
-  Stage(Engine& engine, std::string table, Spy spy = nullptr)
-      : engine_(engine),
-        table_(std::move(table)),
-        spy_(std::move(spy)),
-        server_([this](const SeenRequest& seen) {
-          if (spy_) spy_(action_of(seen));
-          return engine_.forward(seen);
-        }) {}
-  explicit Stage(EngineKind kind)
-      : Stage(Engine::running(kind), Engine::running(kind).create_table()) {}
+  explicit Stage(
+      std::string table = Engine::running(any_engine_kind()).create_table())
+      : table_(std::move(table)) {}
 
   const std::string& table() const { return table_; }
-  Engine& engine() { return engine_; }
+  Engine& engine() const { return gate_.engine(); }
+  Gate& gate() { return gate_; }
+  int requests() const { return gate_.server().request_count(); }
+  std::string actions() const { return tests::actions(gate_.server()); }
 
-  Variables variables() const {
-    Variables all = {{"AWS_ENDPOINT_URL_DYNAMODB", server_.url()},
-                     {"AWS_REGION", engine_.region()}};
-    if (const auto keys = engine_.credentials()) {
-      all["AWS_ACCESS_KEY_ID"] = keys->access_key_id;
-      all["AWS_SECRET_ACCESS_KEY"] = keys->secret_access_key;
-      all["AWS_SESSION_TOKEN"] = keys->session_token;
-    }
-    return all;
+  Words environment() const {
+    Whereabouts where = at(engine());
+    where.url = gate_.server().url();
+    return environment_of(where);
+  }
+  // An example of this build, or of the same build with another config.
+  std::unique_ptr<Program> start(Words command,
+                                 const std::string& config = {}) const {
+    command[0] = build(config) + "/examples/" + command[0];
+    return std::make_unique<Program>(command, environment());
   }
 
-  // An example of this build, on this table.
-  std::unique_ptr<Program> start(const std::string& name,
-                                 const Arguments& arguments = {}) const {
-    return std::make_unique<Program>(build() + "/examples/" + name, arguments,
-                                     variables());
-  }
-
-  // "PutItem DeleteItem", in the order in which they came.
-  std::string requests() const {
-    std::string all;
-    for (const SeenRequest& request : server_.requests()) {
-      all += (all.empty() ? "" : " ") + action_of(request);
-    }
-    return all;
-  }
-  int request_count() const { return server_.request_count(); }
-  bool reaches(int requests) {
-    return server_.wait_for_requests(requests, kPlenty);
-  }
-
-  int rows() {
-    const std::string answer = engine_.must_call(
+  int rows() const {
+    const std::string answer = engine().must_call(
         "Scan", R"({"ConsistentRead":true,"TableName":")" + table_ + R"("})");
-    std::smatch count;
-    BOOST_TEST_REQUIRE(
-        std::regex_search(answer, count, std::regex(R"("Count":\s*(\d+))")));
-    return std::stoi(count[1]);
+    return std::stoi(all_matches(answer, R"("Count":\s*(\d+))").at(0));
   }
   // Writes the row of one who holds the lock for a minute yet.
-  void hold(const std::string& name) {
-    engine_.must_call(
+  void hold(const std::string& name) const {
+    engine().must_call(
         "PutItem",
         R"({"TableName":")" + table_ + R"(","Item":{"name":{"S":"ddblock-)" +
             name +
             R"("},"uuid":{"S":"u"},"lease":{"N":"60000"},"expires":{"N":)"
             R"("3900000000000000000"},"owner":{"S":"far-away:7"}}})");
   }
-  void delete_row(const std::string& name) {
-    engine_.must_call("DeleteItem", R"({"TableName":")" + table_ +
-                                        R"(","Key":{"name":{"S":"ddblock-)" +
-                                        name + R"("}}})");
+  void delete_row(const std::string& name) const {
+    engine().must_call("DeleteItem", R"({"TableName":")" + table_ +
+                                         R"(","Key":{"name":{"S":"ddblock-)" +
+                                         name + R"("}}})");
   }
 
  private:
-  static std::string action_of(const SeenRequest& request) {
-    const std::string target = request.header("X-Amz-Target").value_or(".");
-    return target.substr(target.find('.') + 1);
-  }
-
-  Engine& engine_;
   const std::string table_;
-  const Spy spy_;
-  ScriptedServer server_;
+  Gate gate_;
 };
 
-// An engine of the test's own, with a table of the usual name.
-class UsualTable {
- public:
-  explicit UsualTable(EngineKind kind, Stage::Spy spy = nullptr)
-      : engine_(kind) {
-    ddbmutex::TableOptions options;
-    options.region = engine_.region();
-    options.endpoint = engine_.url();
-    const auto keys = engine_.credentials();
-    options.credentials = {keys->access_key_id, keys->secret_access_key, ""};
-    std::error_code error;
-    ddbmutex::Table table(options);
-    table.create(error);
-    BOOST_TEST_REQUIRE(!error, table.last_error());
-    stage_ = std::make_unique<Stage>(engine_, table.name(), std::move(spy));
-  }
-  Stage* operator->() { return stage_.get(); }
+// With the table that a program uses which is told of none.
+struct UsualTable : Stage {
+  UsualTable() : Stage(made()) {}
 
- private:
-  Engine engine_;
-  std::unique_ptr<Stage> stage_;
+  static std::string made() {
+    Whereabouts where = at(Engine::running(any_engine_kind()));
+    where.table = ddbmutex::TableOptions().name;
+    table_at(where)->create();
+    return where.table;
+  }
 };
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(examples)
 
-// --- ten_lines ---------------------------------------------------------------
-
-BOOST_DATA_TEST_CASE(ten_lines_print_the_report_for_three_requests, kOwnEngines,
-                     kind) {
-  UsualTable locks(kind);
-  const auto program = locks->start("ten_lines");
-  BOOST_TEST(program->wait() == 0);
+BOOST_FIXTURE_TEST_CASE(ten_lines_print_the_report_for_three_requests,
+                        UsualTable) {
+  const auto program = start({"ten_lines"});
+  BOOST_TEST(program->end() == 0);
   BOOST_TEST(program->output() == "page 1\npage 2\npage 3\n");
-  BOOST_TEST(locks->rows() == 0);
-  BOOST_TEST(locks->requests() == "GetItem PutItem DeleteItem");
+  BOOST_TEST(rows() == 0);
+  BOOST_TEST(actions() == "GetItem PutItem DeleteItem");
 }
 
-BOOST_DATA_TEST_CASE(ten_lines_print_nothing_while_another_holds_the_lock,
-                     kOwnEngines, kind) {
-  UsualTable locks(kind);
-  locks->hold("nightly-report");
-  const auto program = locks->start("ten_lines");
-  BOOST_TEST(locks->reaches(5));
-  BOOST_TEST(locks->requests().find("DeleteItem") == std::string::npos);
-  BOOST_TEST(locks->rows() == 1);
-  locks->delete_row("nightly-report");
-  BOOST_TEST(program->wait() == 0);
-  BOOST_TEST(program->output() == "page 1\npage 2\npage 3\n");
-  BOOST_TEST(locks->rows() == 0);
-}
-
-BOOST_AUTO_TEST_CASE(ten_lines_without_keys_say_where_they_looked) {
-  Program program(build() + "/examples/ten_lines", {},
-                  {{"AWS_REGION", "eu-west-1"},
-                   {"AWS_ENDPOINT_URL", "http://127.0.0.1:9"}});
-  BOOST_TEST(program.wait() != 0);
-  BOOST_TEST(has(program.output(), "nightly-report"), program.output());
-  BOOST_TEST(has(program.output(), words(Errc::no_keys)), program.output());
-  BOOST_TEST(has(program.output(), "AWS_ACCESS_KEY_ID"), program.output());
-}
-
-BOOST_AUTO_TEST_CASE(ten_lines_without_a_region_say_where_they_looked) {
-  Program program(build() + "/examples/ten_lines", {}, {});
-  BOOST_TEST(program.wait() == 1);  // It has caught the error.
-  BOOST_TEST(has(program.output(), "ten_lines: bad option `region`: "),
-             program.output());
-  BOOST_TEST(has(program.output(), "AWS_REGION"), program.output());
-}
-
-// --- leader ------------------------------------------------------------------
-
-namespace {
-
-// A leader is told of a loss by a callback, while it goes on.
-std::string without_line(std::string output, const std::string& line) {
-  const std::size_t at = output.find(line);
-  return at == std::string::npos ? "no " + line : output.erase(at, line.size());
-}
-
-}  // namespace
-
-BOOST_DATA_TEST_CASE(leader_stopped_past_its_lease_is_followed_and_told,
-                     kEngines, kind) {
-  Stage stage(kind);
-  const Arguments arguments = {stage.table(), "leader", "4000"};
-  const auto first = stage.start("leader", arguments);
-  BOOST_TEST(first->says("leading\n"));
-  const auto second = stage.start("leader", arguments);
-  BOOST_TEST(second->says("waiting\n"));
+BOOST_FIXTURE_TEST_CASE(leader_stopped_past_its_lease_is_followed_and_told,
+                        Stage) {
+  const Words command = {"leader", table(), "leader", "4000"};
+  const auto first = start(command);
+  BOOST_TEST(first->says("leading\r\n"));
+  const auto second = start(command);
+  BOOST_TEST(second->says("waiting\r\n"));
   first->send(SIGSTOP);
-  BOOST_TEST(second->says("leading\n"));
+  BOOST_TEST(second->says("leading\r\n"));
   first->send(SIGCONT);
-  BOOST_TEST(first->says("waiting\n", 2));
-  BOOST_TEST(first->says("lost: expired\n"));
-  BOOST_TEST(without_line(first->output(), "lost: expired\n") ==
-             "waiting\nleading\nwaiting\n");
-  // Now the other way round, by a sudden death.
+  // It is told of the loss by a callback, while it goes on.
+  BOOST_TEST(first->says("waiting\r\n"));
   second->send(SIGKILL);
-  BOOST_TEST(second->wait() == -SIGKILL);
+  BOOST_TEST(second->end() == 128 + SIGKILL);
   BOOST_TEST(second->output() == "waiting\nleading\n");
-  BOOST_TEST(first->says("leading\n", 2));
+  BOOST_TEST(first->says("leading\r\n"));
+  BOOST_TEST(has(first->output(), "lost: expired\n"));
   first->send(SIGTERM);
-  BOOST_TEST(first->wait() == 0);
-  BOOST_TEST(stage.rows() == 0);
+  BOOST_TEST(first->end() == 0);
+  BOOST_TEST(rows() == 0);
 }
 
-BOOST_DATA_TEST_CASE(leader_told_to_end_hands_over_before_its_lease_ends,
-                     kEngines, kind) {
-  Stage stage(kind);
-  const Arguments arguments = {stage.table(), "leader", "3600000"};
-  const auto first = stage.start("leader", arguments);
-  BOOST_TEST(first->says("leading\n"));
-  const auto second = stage.start("leader", arguments);
-  BOOST_TEST(second->says("waiting\n"));
+BOOST_FIXTURE_TEST_CASE(leader_told_to_end_hands_over_before_its_lease_ends,
+                        Stage) {
+  const Words command = {"leader", table(), "leader", "3600000"};
+  const auto first = start(command);
+  BOOST_TEST(first->says("leading\r\n"));
+  const auto second = start(command);
+  BOOST_TEST(second->says("waiting\r\n"));
   first->send(SIGTERM);
-  BOOST_TEST(first->wait() == 0);
+  BOOST_TEST(first->end() == 0);
   BOOST_TEST(first->output() == "waiting\nleading\n");
-  BOOST_TEST(second->says("leading\n"));
+  BOOST_TEST(second->says("leading\r\n"));
   second->send(SIGINT);
-  BOOST_TEST(second->wait() == 0);
-  BOOST_TEST(stage.rows() == 0);
+  BOOST_TEST(second->end() == 0);
+  BOOST_TEST(rows() == 0);
 }
 
-BOOST_DATA_TEST_CASE(leader_whose_row_is_deleted_is_told_and_leads_again,
-                     kEngines, kind) {
-  Stage stage(kind);
-  const auto leader = stage.start("leader", {stage.table(), "leader", "8000"});
-  BOOST_TEST(leader->says("leading\n"));
-  stage.delete_row("leader");
-  BOOST_TEST(leader->says("leading\n", 2));
-  BOOST_TEST(leader->says("lost: deleted\n"));
-  BOOST_TEST(without_line(leader->output(), "lost: deleted\n") ==
-             "waiting\nleading\nwaiting\nleading\n");
-  leader->send(SIGTERM);
-  BOOST_TEST(leader->wait() == 0);
+BOOST_FIXTURE_TEST_CASE(cron_job_runs_its_command_under_the_lock, UsualTable) {
+  const auto job =
+      start({"cron_job", "backup", "0", "echo begun; read go; exit 7"});
+  BOOST_TEST(job->says("begun\r\n"));
+  BOOST_TEST(rows() == 1);
+  job->type("go\n");
+  BOOST_TEST(job->end() == 7);
+  BOOST_TEST(rows() == 0);
+  BOOST_TEST(actions() == "GetItem PutItem DeleteItem");
 }
 
-BOOST_DATA_TEST_CASE(leader_that_waits_ends_when_told_to, kEngines, kind) {
-  Stage stage(kind);
-  stage.hold("leader");
-  const auto leader = stage.start("leader", {stage.table(), "leader", "2000"});
-  BOOST_TEST(stage.reaches(3));
-  leader->send(SIGTERM);
-  BOOST_TEST(leader->wait() == 0);
-  BOOST_TEST(leader->output() == "waiting\n");
-  BOOST_TEST(stage.rows() == 1);
-}
-
-BOOST_AUTO_TEST_CASE(leader_names_the_table_that_is_not_there) {
-  Stage stage(any_engine_kind());
-  const auto leader =
-      stage.start("leader", {"no-such-table", "leader", "2000"});
-  BOOST_TEST(leader->wait() == 1);
-  BOOST_TEST(has(leader->output(), words(Errc::no_table)), leader->output());
-  BOOST_TEST(has(leader->output(), "no-such-table"), leader->output());
-}
-
-// --- cron_job ----------------------------------------------------------------
-
-BOOST_DATA_TEST_CASE(cron_job_runs_its_command_under_the_lock, kOwnEngines,
-                     kind) {
-  UsualTable locks(kind);
-  const Home home;
-  const std::string go = (home.root / "go").string();
-  const auto job = locks->start(
-      "cron_job", {"backup", "0",
-                   "echo begun; while ! test -e " + go +
-                       "; do sleep 0.01; done; echo done; exit 7"});
-  BOOST_TEST(job->says("begun\n"));
-  BOOST_TEST(locks->rows() == 1);
-  home.write("go", "");
-  BOOST_TEST(job->wait() == 7);
-  BOOST_TEST(job->output() == "begun\ndone\n");
-  BOOST_TEST(locks->rows() == 0);
-  BOOST_TEST(locks->requests() == "GetItem PutItem DeleteItem");
-}
-
-BOOST_DATA_TEST_CASE(cron_job_of_a_host_that_is_late_does_nothing, kOwnEngines,
-                     kind) {
-  UsualTable locks(kind);
-  const Home home;
-  // Done at once, and still held.
-  const auto early = locks->start("cron_job", {"backup", "3600", "echo early"});
-  BOOST_TEST(early->says("early\n"));
-  const auto late = locks->start("cron_job", {"backup", "3600", "echo late"});
-  BOOST_TEST(late->wait() == 0);
-  BOOST_TEST(late->output() == "backup: another host does it\n");
-  BOOST_TEST(locks->rows() == 1);
-  BOOST_TEST(locks->requests().find("DeleteItem") == std::string::npos);
-}
-
-BOOST_AUTO_TEST_CASE(cron_job_holds_the_lock_for_as_long_as_told) {
-  UsualTable locks(any_engine_kind());
-  const BootTime begin = BootClock::now();
-  const auto job = locks->start("cron_job", {"backup", "1", "true"});
-  BOOST_TEST(job->wait() == 0);
-  BOOST_TEST((BootClock::now() - begin >= std::chrono::seconds(1)));
-  BOOST_TEST(locks->rows() == 0);
-}
-
-BOOST_DATA_TEST_CASE(cron_job_whose_lock_was_lost_says_so, kOwnEngines, kind) {
-  UsualTable locks(kind);
-  const Home home;
-  const std::string go = (home.root / "go").string();
-  const auto job = locks->start("cron_job", {"backup", "0",
-                                             "echo begun; while ! test -e " +
-                                                 go + "; do sleep 0.01; done"});
-  BOOST_TEST(job->says("begun\n"));
-  locks->hold("backup");  // Overwrites ours.
-  home.write("go", "");
-  BOOST_TEST(job->wait() != 0);
+BOOST_FIXTURE_TEST_CASE(cron_job_whose_lock_was_lost_says_so, UsualTable) {
+  const auto job = start({"cron_job", "backup", "0", "echo begun; read go"});
+  BOOST_TEST(job->says("begun\r\n"));
+  hold("backup");  // Overwrites ours.
+  job->type("go\n");
+  BOOST_TEST(job->end() != 0);
   BOOST_TEST(has(job->output(), words(Errc::lease_lost)), job->output());
-  BOOST_TEST(locks->rows() == 1);
+  BOOST_TEST(rows() == 1);
+  delete_row("backup");
 }
 
-BOOST_AUTO_TEST_CASE(cron_job_that_cannot_ask_does_not_run) {
-  Stage stage(any_engine_kind());  // It has no table of the usual name.
-  const auto job = stage.start("cron_job", {"backup", "0", "echo ran"});
-  BOOST_TEST(job->wait() != 0);
-  BOOST_TEST(has(job->output(), words(Errc::no_table)), job->output());
-  BOOST_TEST(!has(job->output(), "ran"), job->output());
-}
-
-// --- transfers ---------------------------------------------------------------
-
-BOOST_DATA_TEST_CASE(transfers_of_two_processes_lose_no_money, kEngines, kind) {
-  Stage stage(kind);
+BOOST_FIXTURE_TEST_CASE(transfers_of_two_processes_lose_no_money, Stage) {
   const Home home;
   for (int account = 0; account < 10; ++account) {
     home.write(std::to_string(account), "100\n");
   }
-  const Arguments arguments = {stage.table(), home.root.string(), "8"};
-  std::array<std::unique_ptr<Program>, 2> programs;
-  for (auto& program : programs) program = stage.start("transfers", arguments);
-  unsigned long told = 0;
+  const Words command = {"transfers", table(), home.root.string(), "8"};
+  const std::array<std::unique_ptr<Program>, 2> programs = {start(command),
+                                                            start(command)};
+  int told = 0;
   for (const auto& program : programs) {
-    BOOST_TEST(program->wait() == 0, program->output());
-    const std::regex line(
-        "sent: PutItem (\\d+), DeleteItem (\\d+), all (\\d+)\n");
-    std::smatch sent;
-    BOOST_TEST_REQUIRE(std::regex_match(program->output(), sent, line),
-                       program->output());
-    // 4 threads of 8 transfers of 2 accounts, and those refused.
-    BOOST_TEST(std::stoul(sent[1]) >= 64u);
-    BOOST_TEST(std::stoul(sent[2]) >= 64u);
-    told += std::stoul(sent[3]);
+    BOOST_TEST(program->end() == 0, program->output());
+    const auto sent = all_matches(program->output(), "^sent: .* all (\\d+)$");
+    BOOST_TEST_REQUIRE(sent.size() == 1u, program->output());
+    told += std::stoi(sent[0]);
   }
-  BOOST_TEST(told == static_cast<unsigned long>(stage.request_count()));
-  BOOST_TEST(stage.rows() == 0);
+  BOOST_TEST(told == requests());
+  BOOST_TEST(rows() == 0);
 
   long sum = 0;
   for (int account = 0; account < 10; ++account) {
@@ -553,119 +233,103 @@ BOOST_DATA_TEST_CASE(transfers_of_two_processes_lose_no_money, kEngines, kind) {
   BOOST_TEST(sum == 1000);
 }
 
-BOOST_AUTO_TEST_CASE(transfers_tell_what_a_thread_of_theirs_has_met) {
-  Stage stage(any_engine_kind());
-  const Home home;
-  const auto program =
-      stage.start("transfers", {stage.table(), home.root.string(), "1"});
-  BOOST_TEST(program->wait() == 1);
-  BOOST_TEST(has(program->output(), "cannot read " + home.root.string()),
-             program->output());
-  BOOST_TEST(stage.rows() == 0);
-}
-
-// --- without_exceptions ------------------------------------------------------
-
-namespace {
-
 // With the library of this build, and with one that was compiled so too.
-const auto kBuilds = boost::unit_test::data::make({"", "noexcept"});
-
-std::unique_ptr<Program> without_exceptions(const Stage& stage,
-                                            const std::string& config,
-                                            const Arguments& arguments) {
-  return std::make_unique<Program>(
-      build(config) + "/examples/without_exceptions", arguments,
-      stage.variables());
-}
-
-}  // namespace
-
 BOOST_DATA_TEST_CASE(without_exceptions_works_in_a_table_of_its_own_making,
-                     kEngines* kBuilds, kind, config) {
-  Stage stage(Engine::running(kind),
-              "ddbmutex-test-made-by-" + std::to_string(getpid()));
-  const auto program =
-      without_exceptions(stage, config, {stage.table(), "work", "60000"});
-  BOOST_TEST(program->wait() == 0, program->output());
-  BOOST_TEST(std::regex_match(program->output(),
-                              std::regex("working as [^ ]+:[0-9]+\n")),
-             program->output());
-  BOOST_TEST(stage.rows() == 0);
-  // Found, and used as it is.
-  const auto again =
-      without_exceptions(stage, config, {stage.table(), "work", "60000"});
-  BOOST_TEST(again->wait() == 0, again->output());
+                     boost::unit_test::data::make({"", "noexcept"}), config) {
+  const Stage stage("ddbmutex-test-made-by-" + std::to_string(getpid()));
+  // The second finds the table, and uses it as it is.
+  for (int round = 0; round < 2; ++round) {
+    const auto program = stage.start(
+        {"without_exceptions", stage.table(), "work", "60000"}, config);
+    BOOST_TEST(program->end() == 0, program->output());
+    BOOST_TEST(std::regex_match(program->output(),
+                                std::regex("working as [^ ]+:[0-9]+\n")),
+               program->output());
+    BOOST_TEST(stage.rows() == 0);
+  }
+  stage.hold("work");
+  const auto program = stage.start(
+      {"without_exceptions", stage.table(), "work", "60000"}, config);
+  BOOST_TEST(program->end() == 1);
+  BOOST_TEST(program->output() == "held by far-away:7\n");
   stage.engine().delete_table(stage.table());
 }
 
-BOOST_DATA_TEST_CASE(without_exceptions_tells_who_holds_the_lock,
-                     kEngines* kBuilds, kind, config) {
-  Stage stage(kind);
-  stage.hold("work");
-  const auto program =
-      without_exceptions(stage, config, {stage.table(), "work", "60000"});
-  BOOST_TEST(program->wait() == 1);
-  BOOST_TEST(program->output() == "held by far-away:7\n");
-}
-
-BOOST_AUTO_TEST_CASE(without_exceptions_is_told_of_a_wrong_option) {
-  Stage stage(any_engine_kind());
-  const auto program =
-      without_exceptions(stage, "noexcept", {stage.table(), "work", "99"});
-  BOOST_TEST(program->wait() == 2);
-  BOOST_TEST(has(program->output(), "ttl"), program->output());
-}
-
-BOOST_DATA_TEST_CASE(without_exceptions_is_told_of_no_keys, kBuilds, config) {
-  Program program(build(config) + "/examples/without_exceptions",
-                  {"locks", "work", "60000"},
-                  {{"AWS_REGION", "eu-west-1"},
-                   {"AWS_ENDPOINT_URL", "http://127.0.0.1:9"}});
-  BOOST_TEST(program.wait() == 2);
-  BOOST_TEST(has(program.output(), words(Errc::no_keys)), program.output());
-}
-
-// What unwinds the stack asks for the personality, what knows types at run time
-// for their descriptions: no object that was compiled without them does, unless
-// a sanitizer adds that.
-BOOST_AUTO_TEST_CASE(without_exceptions_is_compiled_without_them) {
-  std::ifstream object(build("noexcept") + "/examples/without_exceptions.o");
-  const std::string bytes{std::istreambuf_iterator<char>(object), {}};
-  BOOST_TEST(has(bytes, "DdbMutex"));
-  for (const char* symbol : {"__gxx_personality_v0", "__cxa_throw", "_ZTI"}) {
-    BOOST_TEST(!has(bytes, symbol), symbol);
-  }
-}
-
-// --- guarded_write -----------------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(guarded_write_that_is_late_is_refused_and_no_other) {
-  Stage stage(any_engine_kind());
-  const auto program = stage.start("guarded_write", {stage.table()});
-  BOOST_TEST(program->wait() == 0);
+BOOST_FIXTURE_TEST_CASE(guarded_write_that_is_late_is_refused_and_no_other,
+                        Stage) {
+  const auto program = start({"guarded_write", table()});
+  BOOST_TEST(program->end() == 0);
   BOOST_TEST(program->output() ==
              "first: has the lock\n"
              "second: has the lock, and has written\n"
              "first: late, without the guard: HTTP status 200\n"
              "first: late, with the guard: " +
                  words(Errc::lease_lost) + "\n");
-  const auto author = [&stage](const std::string& item) {
-    return stage.engine().must_call(
-        "GetItem", R"({"TableName":")" + stage.table() +
-                       R"(","ConsistentRead":true,"Key":{"name":{"S":")" +
-                       item + R"("}}})");
-  };
-  BOOST_TEST(has(author("unguarded"), R"("first")"));
-  BOOST_TEST(has(author("guarded"), R"("second")"));
-  BOOST_TEST(stage.rows() == 3);  // The lock's own is kept.
 }
 
-BOOST_AUTO_TEST_CASE(guarded_write_names_the_table_that_is_not_there) {
-  Stage stage(any_engine_kind());
-  const auto program = stage.start("guarded_write", {"no-such-table"});
-  BOOST_TEST(program->wait() == 1);
-  BOOST_TEST(has(program->output(), words(Errc::no_table)), program->output());
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- The demo ----------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(demo_program)
+
+namespace {
+
+const Words kDemo = {"/bin/sh", "examples/demo/run"};
+
+// Whether the table that it says is its own is there.
+bool its_table_exists(const Stage& stage, const std::string& output) {
+  const auto named = all_matches(output, "(ddbmutex-demo-[0-9a-f]{16})");
+  BOOST_TEST_REQUIRE(!named.empty(), output);
+  const std::string body = R"({"TableName":")" + named[0] + R"("})";
+  return stage.engine().call("DescribeTable", body).status == 200;
+}
+
+// An engine that puts an item whatever its condition says, and whose looks find
+// none: who sees that a lock is held does not even try.
+void ignore_conditions(Gate& gate) {
+  gate.always("GetItem",
+              [](Engine&, const SeenRequest&) { return Reply::ok("{}"); });
+  gate.always("PutItem", [](Engine& engine, SeenRequest request) {
+    request.body =
+        replaced(request.body, "(\"ConditionExpression\":\")",
+                 "$1attribute_exists(#key) OR attribute_not_exists(#key) OR ");
+    return engine.forward(request);
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(demo_shows_what_it_claims_and_leaves_nothing_behind) {
+  Program demo(kDemo, clean_environment());
+  BOOST_TEST(demo.end() == 0, demo.output());
+  const std::string text = demo.output();
+  BOOST_TEST(all_matches(text, "(  right  )").size() == 14u, text);
+  BOOST_TEST(!has(text, "WRONG"), text);
+  const auto port = all_matches(text, "an engine of our own, at .*:(\\d+)");
+  BOOST_TEST_REQUIRE(port.size() == 1u, text);
+  BOOST_TEST(!anybody_listens(std::stoi(port[0])));
+}
+
+BOOST_FIXTURE_TEST_CASE(demo_on_a_dynamodb_that_ignores_conditions_says_wrong,
+                        Stage) {
+  ignore_conditions(gate());
+  Program demo(kDemo, environment());
+  BOOST_TEST(demo.end() == 1, demo.output());
+  BOOST_TEST(has(demo.output(), "held the lock at the same time"),
+             demo.output());
+  BOOST_TEST(!its_table_exists(*this, demo.output()));
+}
+
+BOOST_FIXTURE_TEST_CASE(demo_interrupted_stops_all_and_deletes_its_table,
+                        Stage) {
+  Program demo(kDemo, environment());
+  // While one of its processes is stopped.
+  BOOST_TEST_REQUIRE(demo.says("is stopped (SIGSTOP)"), demo.output());
+  BOOST_TEST(its_table_exists(*this, demo.output()));
+  demo.send(SIGINT);
+  BOOST_TEST(demo.end() == 128 + SIGINT, demo.output());
+  BOOST_TEST(!its_table_exists(*this, demo.output()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -676,123 +340,88 @@ BOOST_AUTO_TEST_SUITE(readme_commands)
 
 namespace {
 
-// How long the commands take on a busy machine.
-constexpr std::chrono::minutes kCompilation(10);
+bool is_for_real() { return std::getenv("DDBMUTEX_WAYS") != nullptr; }
 
-// A row of README's table of parts.
-std::string row_of(const std::string& part) {
-  return between(read_file("README.md"), "\n| `" + part + "` |", "\n");
+// The parts that the rows of README's table name, as options of the compiler.
+std::string without(const Words& parts) {
+  std::string macros;
+  for (const std::string& part : parts) {
+    const std::string row =
+        between(read_file("README.md"), "\n| `" + part + "` |", "\n");
+    macros += " " + all_matches(row, "`(-D[^`]+)`").at(0);
+  }
+  return macros;
 }
 
-// The folder where somebody takes the library along, with a program of his own.
-void take_along(const Home& home) {
-  namespace fs = std::filesystem;
-  const auto files = all_matches(
-      between(read_file("README.md"), "\nCopy ", " next to"), "`([^`]+)`");
+// README's commands, in a folder where somebody takes the library along with a
+// program of his own.  `make ways` compiles with them (DDBMUTEX_WAYS); to be
+// quick, another c++ otherwise takes this build's object for each source of the
+// library.
+void make_report(const Home& home, const std::string& macros) {
+  const std::string page = read_file("README.md");
+  const Words files =
+      all_matches(between(page, "\nCopy ", " next to"), "`([^`]+)`");
   BOOST_TEST(files.size() == 4u);
   for (const std::string& file : files) {
     fs::copy(project() / file, home.root / file, fs::copy_options::recursive);
   }
   fs::copy(project() / "examples/ten_lines.cpp", home.root / "report.cpp");
+  const std::string script =
+      home.write("c++",
+                 "#!/bin/sh\n"
+                 "for word do\n"
+                 "  shift\n"
+                 "  case $word in\n"
+                 "    report.cpp) word='-I. report.cpp' ;;\n"
+                 "    *.cpp) word='" +
+                     fs::canonical(build()).string() +
+                     "'/${word%.cpp}.o ;;\n"
+                     "    -Os) word=\"$CXXFLAGS -O0\" ;;\n"
+                     "  esac\n"
+                     "  set -- \"$@\" $word\n"
+                     "done\n"
+                     "exec \"$CXX\" \"$@\"\n");
+  fs::permissions(script, fs::perms::owner_all);
+  std::string commands = "c++ " + between(page, "    c++ ", "\n\n");
+  commands = replaced(commands, " -Os", " -Os" + macros);
+  const Ran ran = shell("set -e; cd '" + home.root.string() + "'\n" +
+                        (is_for_real() ? "" : "PATH=$PWD:$PATH\n") +
+                        "export CXX=\"${CXX:-g++}\" CXXFLAGS\n" + commands);
+  BOOST_TEST(ran.status == 0, ran.said);
+  BOOST_TEST(ran.said == "");
 }
 
-// README's commands, run in that folder.
-void make_report(const Home& home, const std::vector<std::string>& without) {
-  take_along(home);
-  std::string commands =
-      "c++ " + between(read_file("README.md"), "    c++ ", "\n\n");
-  for (const std::string& part : without) {
-    for (const auto& macro : all_matches(row_of(part), "`(-D[^`]+)`")) {
-      commands = replaced(commands, " -Os", " -Os " + macro);
-    }
-  }
-  static const Home objects;  // What all of them have is compiled once.
-  home.write(
-      "commands",
-      "set -e\nexport OBJECTS=" + objects.root.string() + " PATH=" +
-          std::filesystem::absolute(project() / "tests/programs").string() +
-          ":$PATH\ncd " + home.root.string() + "\n" + commands + "\n");
-  Program shell("/bin/sh", {home.root / "commands"}, {});
-  BOOST_TEST_REQUIRE(shell.wait(kCompilation) == 0, shell.output());
-  BOOST_TEST(shell.output() == "");
-}
-
-std::vector<long> numbers_in_readme(const std::string& unit) {
-  std::vector<long> numbers;
-  for (const auto& number :
-       all_matches(read_file("README.md"),
-                   "less\\s+than\\s+([0-9]+) " + unit + "\\b")) {
-    numbers.push_back(std::stol(number));
-  }
-  return numbers;
+// What README says of the size: 0 of all, 1 of the program without two parts, 2
+// of the one without all four.
+void check_size(const Home& home, std::size_t which) {
+  const auto limits =
+      all_matches(read_file("README.md"), "less\\s+than\\s+([0-9]+) KiB\\b");
+  BOOST_TEST(fs::file_size(home.root / "report") <
+             std::stoul(limits.at(which)) * 1024);
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(readme_commands_make_a_program_as_small_as_it_says) {
+BOOST_FIXTURE_TEST_CASE(readme_commands_make_a_program_that_locks, UsualTable) {
   const Home home;
-  make_report(home, {});
-  const auto size = std::filesystem::file_size(home.root / "report");
-  BOOST_TEST_MESSAGE("report: " << size << " bytes");
-  BOOST_TEST(static_cast<long>(size) < numbers_in_readme("KiB").at(0) * 1024);
-
-  std::promise<const Program*> started;
-  auto program = started.get_future().share();
-  std::atomic<long> resident{0};  // When it has done all but the unlocking.
-  UsualTable locks(any_engine_kind(), [&](const std::string& action) {
-    if (action == "DeleteItem") resident = program.get()->resident_kib();
-  });
-  Program report(home.root / "report", {}, locks->variables());
-  started.set_value(&report);
-  BOOST_TEST(report.wait() == 0);
+  make_report(home, "");
+  if (is_for_real()) check_size(home, 0);
+  Program report({home.root / "report"}, environment());
+  BOOST_TEST(report.end() == 0);
   BOOST_TEST(report.output() == "page 1\npage 2\npage 3\n");
-  BOOST_TEST_MESSAGE("report: " << resident << " KiB resident");
-  BOOST_TEST(resident > 0);
-  BOOST_TEST(resident < numbers_in_readme("MiB").at(0) * 1024);
 }
 
-namespace {
-
-// Without hosts and profiles, or without all parts: one of the
-// two by lot, and both where every way of building is wanted (DDBMUTEX_WAYS).
-std::vector<std::size_t> smaller_builds() {
-  if (std::getenv("DDBMUTEX_WAYS") != nullptr) return {1, 2};
-  const char* seed = std::getenv("DDBMUTEX_SEED");
-  return {1 + (seed == nullptr ? 0 : std::strtoul(seed, nullptr, 10) % 2)};
-}
-
-std::vector<std::string> left_out(std::size_t which) {
-  if (which == 1) return {"hosts", "profiles"};
-  const auto all =
-      all_matches(between(read_file("README.md"), "\n| part |", "\n\n"),
-                  "^\\| `(\\w+)` \\|");
-  BOOST_TEST(all.size() == 4u);
-  return all;
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(readme_program_without_parts_is_as_small_as_it_says) {
-  for (const std::size_t which : smaller_builds()) {
+BOOST_FIXTURE_TEST_CASE(readme_program_without_parts_is_as_small_as_it_says,
+                        UsualTable) {
+  if (!is_for_real()) return;
+  const std::array<Words, 2> parts = {
+      {{"hosts", "profiles"}, {"hosts", "profiles", "endpoints", "layouts"}}};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     const Home home;
-    make_report(home, left_out(which));
-    const auto size = std::filesystem::file_size(home.root / "report");
-    BOOST_TEST_MESSAGE("without parts: " << size << " bytes");
-    BOOST_TEST(static_cast<long>(size) <
-               numbers_in_readme("KiB").at(which) * 1024);
-    UsualTable locks(any_engine_kind());
-    Program report(home.root / "report", {}, locks->variables());
-    BOOST_TEST(report.wait() == 0);
-    if (which != 2) continue;
-    // What has gone is not silently something else.
-    auto variables = locks->variables();
-    variables["AWS_USE_FIPS_ENDPOINT"] = "true";
-    Program refused(home.root / "report", {}, variables);
-    BOOST_TEST(refused.wait() == 1);
-    BOOST_TEST(has(refused.output(),
-                   "AWS_USE_FIPS_ENDPOINT is true, but such endpoints are left "
-                   "out of this build"),
-               refused.output());
+    make_report(home, without(parts[i]));
+    check_size(home, i + 1);
+    Program report({home.root / "report"}, environment());
+    BOOST_TEST(report.end() == 0);
   }
 }
 

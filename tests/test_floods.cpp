@@ -2,12 +2,10 @@
 // stage of an exchange: a limit on bytes ends it early, so every promised bound
 // holds and no processor is kept busy.
 #include <algorithm>
-#include <atomic>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -167,86 +165,18 @@ BOOST_DATA_TEST_CASE(flood_of_a_handshake_is_ended_early,
   BOOST_TEST(server.bytes_sent() < kMostBytes);
 }
 
-// A refusal that is long, but does end, is reported as a refusal.
-BOOST_AUTO_TEST_CASE(long_refusal_of_a_proxy_is_told_as_what_it_is) {
-  ScriptedServer proxy;
-  const Proxied proxied(proxy.url());
-  Reply reply;
-  reply.raw =
-      kRefusal + "Content-Length: 100000\r\n\r\n" + std::string(100000, 'x');
-  proxy.script(reply);
-  Exchange exchange{HttpOptions()};
-  const HttpAnswer answer = ask(exchange, "https://locks.example/");
-  BOOST_TEST((answer.transport == Transport::unreachable));
-  BOOST_TEST(tests::has(answer.error, "407"), answer.error);
-}
-
-BOOST_AUTO_TEST_CASE(answer_in_small_chunks_is_complete_up_to_its_limit) {
-  ScriptedServer server;
-  const HttpOptions options;
-  Exchange exchange(options);
-  const std::size_t pieces = options.max_answer_bytes / 16;
-  Reply reply;
-  reply.raw = kChunked;
-  for (std::size_t i = 0; i < pieces; ++i) {
-    reply.raw += "10\r\n0123456789abcdef\r\n";
-  }
-  reply.raw += "0\r\n\r\n";
-  // On a new connection and on a kept one.
-  for (int i = 0; i < 3; ++i) {
-    server.script(reply);
-    const HttpAnswer answer = ask(exchange, server.url());
-    BOOST_TEST((answer.transport == Transport::complete), answer.error);
-    BOOST_TEST(answer.body.size() == options.max_answer_bytes);
-  }
-  BOOST_TEST(server.connection_count() == 1);
-}
-
 // --- The calls of a mutex ----------------------------------------------------
 
 namespace {
 
-enum class Peer { proxy, server, server_before_the_handshake };
-
-struct Stage {
-  Peer peer;
-  Flood flood;
-};
-
-std::ostream& operator<<(std::ostream& out, const Stage& stage) {
-  return out << stage.flood.name << " of peer " << static_cast<int>(stage.peer);
-}
-
-std::vector<Stage> all_stages() {
-  std::vector<Stage> all;
-  for (const Flood& flood : kAnswersToConnect) {
-    all.push_back({Peer::proxy, flood});
-  }
-  for (const Flood& flood : kHandshakes) {
-    all.push_back({Peer::server_before_the_handshake, flood});
-  }
-  for (const Flood& flood : kAnswers) all.push_back({Peer::server, flood});
-  return all;
-}
-
-// A lock is held, and another is wanted, when the server or the way to it
-// begins to flood.
+// A lock is held when the proxy begins to flood.
 struct Flooded {
   static constexpr auto kTime = 300ms;
 
-  void begin(const Stage& stage) {
+  void begin() {
     held.lock();
-    flood = reply_of(stage.flood);
-    if (stage.peer == Peer::server) {
-      floods = true;
-      return;
-    }
-    if (stage.peer == Peer::proxy) {
-      proxy.greet(flood);
-      proxied.emplace(proxy.url());
-    } else {
-      server.greet(flood);
-    }
+    proxy.greet(reply_of(kEndlessRefusal));
+    proxied.emplace(proxy.url());
     server.end_idle(tests::Ending::close);
   }
 
@@ -261,48 +191,22 @@ struct Flooded {
     return options;
   }
 
-  std::atomic<bool> floods{false};
-  Reply flood;
-  ScriptedServer server{
-      [this](const tests::SeenRequest&) { return floods ? flood : Reply(); },
-      ScriptedServer::Scheme::https};
+  ScriptedServer server{nullptr, ScriptedServer::Scheme::https};
   ScriptedServer proxy;
   std::optional<Proxied> proxied;  // Until nothing is sent any more.
   std::shared_ptr<ddbmutex::Table> table =
       tests::with_clock(std::make_shared<ddbmutex::Table>(table_options()));
   ddbmutex::DdbMutex held{"held", options()};
-  ddbmutex::DdbMutex wanted{"wanted", options()};
 };
 
 }  // namespace
-
-BOOST_DATA_TEST_CASE(call_returns_within_its_time_in_a_flood, all_stages(),
-                     stage) {
-  Flooded it;
-  it.begin(stage);
-  BOOST_TEST(tests::returns_within(it.kTime, [&] { it.held.unlock(); }));
-  BOOST_TEST(!it.held.owns_lock());
-  BOOST_TEST(tests::returns_within(2 * it.kTime, [&] {
-    try {
-      BOOST_TEST(!it.wanted.try_lock_for(2 * it.kTime));
-    } catch (const ddbmutex::Error& error) {
-      BOOST_TEST((error.code() == ddbmutex::Errc::unreachable ||
-                  error.code() == ddbmutex::Errc::disconnected ||
-                  error.code() == ddbmutex::Errc::bad_answer ||
-                  error.code() == ddbmutex::Errc::timed_out),
-                 error.what());
-    }
-  }));
-  BOOST_TEST(bytes_of_a_connection(it.server) < kMostBytes);
-  BOOST_TEST(bytes_of_a_connection(it.proxy) < kMostBytes);
-}
 
 // Without counts, only the time to connect ends a call in which libcurl goes on
 // reading.
 BOOST_AUTO_TEST_CASE(connecting_ends_in_time_where_the_kernel_counts_no_bytes) {
   Flooded it;
   const tests::Uncounted uncounted;
-  it.begin({Peer::proxy, kEndlessRefusal});
+  it.begin();
   BOOST_TEST(tests::returns_within(it.kTime, [&] { it.held.unlock(); }));
   BOOST_TEST(bytes_of_a_connection(it.proxy) < kMostBytes);
 }

@@ -6,7 +6,6 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <ostream>
@@ -52,16 +51,6 @@ struct Parent {
   std::string uuid;
 };
 
-// Twice, since the first time may serve to put the first stamp right.
-bool is_renewed(Engine& engine, const std::string& name) {
-  for (int i = 0; i < 2; ++i) {
-    const auto stamp = row_of(engine, name).expires;
-    const auto changed = [&] { return row_of(engine, name).expires != stamp; };
-    if (!eventually(changed)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(forks)
@@ -102,18 +91,6 @@ BOOST_AUTO_TEST_CASE(what_a_child_destroys_is_untouched) {
   BOOST_TEST(count_of(gate.server(), "DeleteItem") == 0);
 }
 
-BOOST_AUTO_TEST_CASE(child_renews_nothing_of_its_parents) {
-  Parent parent(Engine::running(any_engine_kind()), "ttl=2000");
-  ForkedAgent child(parent.agent, "fork");
-  child.make("b", fresh_name());
-  BOOST_TEST(child.ask("lock b") == "true");  // Its threads run.
-  parent.agent.stop();
-  Agent other(at(parent.engine));
-  other.make("a", parent.name);
-  BOOST_TEST(other.ask("lock a") == "true");
-  parent.agent.go_on();
-}
-
 BOOST_AUTO_TEST_CASE(child_waits_for_its_parents_lock) {
   Parent parent;
   ForkedAgent child(parent.agent, "fork");
@@ -127,88 +104,6 @@ BOOST_AUTO_TEST_CASE(child_waits_for_its_parents_lock) {
   BOOST_TEST(parent.agent.ask("try a") == "false");
   BOOST_TEST(child.end() == "0");
   BOOST_TEST(parent.agent.ask("try a") == "true");
-}
-
-BOOST_AUTO_TEST_CASE(child_locks_other_names) {
-  Parent parent;
-  ForkedAgent child(parent.agent, "fork");
-  const std::string name = fresh_name();
-  child.make("b", name, kLasting);
-  parent.agent.make("b", name);
-  BOOST_TEST(child.ask("lock b") == "true");
-  BOOST_TEST(parent.agent.ask("try b") == "false");
-  BOOST_TEST(is_renewed(parent.engine, name));
-  BOOST_TEST(child.ask("owns b") == "true");
-  BOOST_TEST(child.ask("release b") == "true");
-  BOOST_TEST(parent.agent.ask("try b") == "true");
-  parent.must_still_hold();
-}
-
-BOOST_AUTO_TEST_CASE(child_outlives_its_parent_with_locks_of_its_own) {
-  Parent parent;
-  ForkedAgent child(parent.agent, "fork");
-  const std::string name = fresh_name();
-  child.make("b", name, kLasting);
-  BOOST_TEST(child.ask("lock b") == "true");
-  BOOST_TEST(parent.agent.end() == 0);
-  BOOST_TEST(is_free(parent.engine, parent.name));
-  BOOST_TEST(is_renewed(parent.engine, name));
-  BOOST_TEST(child.ask("owns b") == "true");
-  BOOST_TEST(child.ask("lock a") == "true");
-}
-
-BOOST_AUTO_TEST_CASE(each_of_nested_children_holds_what_it_locked_itself) {
-  Parent parent;
-  ForkedAgent child(parent.agent, "fork");
-  child.make("b", fresh_name());
-  BOOST_TEST(child.ask("lock b") == "true");
-  ForkedAgent grandchild(child, "fork");
-  grandchild.make("c", fresh_name());
-  BOOST_TEST(grandchild.ask("lock c") == "true");
-  BOOST_TEST(grandchild.ask("owns a") == "false");
-  BOOST_TEST(grandchild.ask("owns b") == "false");
-  BOOST_TEST(grandchild.ask("owns c") == "true");
-  BOOST_TEST(grandchild.ask("try b") == "false");
-  BOOST_TEST(grandchild.end() == "0");
-  BOOST_TEST(child.ask("owns a") == "false");
-  BOOST_TEST(child.ask("owns b") == "true");
-  BOOST_TEST(child.ask("release b") == "true");
-  BOOST_TEST(child.end() == "0");
-  parent.must_still_hold();
-}
-
-BOOST_AUTO_TEST_CASE(child_of_one_who_waits_does_not_wait) {
-  Parent holder;
-  Agent waiter(at(holder.engine));
-  waiter.make("a", holder.name);
-  waiter.ask("begin a lock");
-  // Its wait is under way, here and there.
-  BOOST_TEST_REQUIRE(eventually([&] {
-    return waiter.ask("requests").find(" get 0") == std::string::npos;
-  }));
-  ForkedAgent child(waiter, "fork");
-  BOOST_TEST(child.ask("try a") == "false");
-  BOOST_TEST(holder.agent.ask("release a") == "true");
-  BOOST_TEST(waiter.ask("join a") == "true");
-  BOOST_TEST(child.ask("owns a") == "false");
-  BOOST_TEST(child.end() == "0");
-  BOOST_TEST(waiter.ask("owns a") == "true");
-}
-
-BOOST_AUTO_TEST_CASE(daemon_that_closed_all_descriptors_locks) {
-  Parent parent;
-  ForkedAgent daemon(parent.agent, "daemon");
-  const std::string name = fresh_name();
-  daemon.make("b", name, kLasting);
-  BOOST_TEST(daemon.ask("lock b") == "true");
-  BOOST_TEST(daemon.ask("try a") == "false");
-  BOOST_TEST(parent.agent.ask("release a") == "true");
-  BOOST_TEST(daemon.ask("lock a") == "true");
-  BOOST_TEST(is_renewed(parent.engine, name));
-  BOOST_TEST(daemon.ask("owns b") == "true");
-  BOOST_TEST(daemon.end() == "0");
-  BOOST_TEST(is_free(parent.engine, name));
-  BOOST_TEST(is_free(parent.engine, parent.name));
 }
 
 // Not with AddressSanitizer: a child hangs whose parent was in the sanitizer's
@@ -284,18 +179,11 @@ std::ostream& operator<<(std::ostream& out, const ExitCase& exit) {
 const std::vector<ExitCase> kExits = {
     {"return_from_main", Then::row_gone},
     {"locked_before_main", Then::row_gone},
-    {"exit_from_a_function", Then::row_gone},
     {"exit_from_a_thread", Then::row_gone},
-    {"exit_from_the_thread_that_holds", Then::row_gone},
-    {"thread_local_mutex", Then::row_gone},
     {"handler_that_locks", Then::row_gone},
-    {"hundred_mutexes", Then::row_gone},
     {"child_exits", Then::row_gone},
     {"leaked_mutex", Then::row_left},
-    {"local_mutex", Then::row_left},
     {"quick_exit", Then::row_left},
-    {"exit_at_once", Then::row_left},
-    {"abandoned_by_exec", Then::row_left},
     {"with_threads_that_lock", Then::nothing},
 };
 
@@ -338,22 +226,6 @@ BOOST_DATA_TEST_CASE(process_ends_well, boost::unit_test::data::make(kExits),
              (exit.then == Then::row_left));
 }
 
-BOOST_AUTO_TEST_CASE(exception_that_nobody_catches_leaves_the_row) {
-  const std::string lock = fresh_name();
-  Process process = started("uncaught_exception", lock);
-  BOOST_TEST(process.wait() != 0);
-  BOOST_TEST(StandardTable::only().has_row(lock));
-}
-
-BOOST_AUTO_TEST_CASE(all_of_a_hundred_mutexes_are_released) {
-  const std::string lock = fresh_name();
-  Process process = started("hundred_mutexes", lock);
-  must_end_well(process);
-  for (int i = 0; i < 100; ++i) {
-    BOOST_TEST(!StandardTable::only().has_row(lock + std::to_string(i)));
-  }
-}
-
 BOOST_AUTO_TEST_CASE(static_destructor_locks_over_tls) {
   StandardTable& table = StandardTable::only();
   ScriptedServer server(
@@ -388,41 +260,12 @@ BOOST_DATA_TEST_CASE(process_ends_while_a_thread_waits,
   BOOST_TEST(!StandardTable::only().has_row(other));
 }
 
-BOOST_AUTO_TEST_CASE(static_destruction_waits_for_a_callback) {
-  must_end_well_amid_callbacks("while_a_callback_runs", "told");
-}
-
-BOOST_AUTO_TEST_CASE(process_ends_while_a_callback_of_a_leaked_mutex_runs) {
-  must_end_well_amid_callbacks("while_a_callback_of_a_leaked_one_runs");
-}
-
 BOOST_AUTO_TEST_CASE(process_ends_while_a_callback_of_a_leaked_mutex_hangs) {
   must_end_well_amid_callbacks("while_a_callback_hangs");
 }
 
 BOOST_AUTO_TEST_CASE(callback_ends_the_process) {
   must_end_well_amid_callbacks("exit_from_a_callback");
-}
-
-BOOST_AUTO_TEST_CASE(callback_forks_a_child_that_locks) {
-  must_end_well_amid_callbacks("fork_in_a_callback");
-}
-
-BOOST_AUTO_TEST_CASE(process_ends_in_time_if_the_engine_is_gone) {
-  auto engine = std::make_unique<Engine>(any_engine_kind());
-  Whereabouts where = at(*engine);
-  where.table = "locks";
-  table_at(where)->create();
-  Process process =
-      started("with_an_engine_that_is_gone", fresh_name(), fresh_name(), where);
-  BOOST_TEST_REQUIRE(process.channel().line() == "held");
-  engine.reset();
-  // A quarter for the request, two seconds for the threads, and one for the end
-  // of the process itself.
-  BOOST_TEST(returns_within(3250ms, [&] {
-    process.channel().say("go on");
-    must_end_well(process);
-  }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -492,37 +335,6 @@ BOOST_AUTO_TEST_CASE(thread_cancelled_while_it_polls_ends_after_the_call) {
   // Unwinding has unlocked.
   BOOST_TEST(is_free(holder.engine, holder.name));
   BOOST_TEST(mutex.try_lock());
-}
-
-BOOST_AUTO_TEST_CASE(threads_cancelled_in_line_end_after_their_calls) {
-  Engine& engine = Engine::running(any_engine_kind());
-  const std::string name = fresh_name();
-  ddbmutex::Options options = on_table(table_at(at(engine)));
-  options.request_timeout = 20s;
-  DdbMutex mutex(name, options);
-  mutex.lock();
-  std::list<ToBeCancelled> threads;
-  for (int i = 0; i < 3; ++i) threads.emplace_back(mutex).cancel();
-  mutex.unlock();
-  for (ToBeCancelled& thread : threads) {
-    BOOST_TEST(thread.join());
-    BOOST_TEST(thread.locked());
-    BOOST_TEST(!thread.reached_the_end());
-  }
-  BOOST_TEST(is_free(engine, name));
-}
-
-BOOST_AUTO_TEST_CASE(call_leaves_a_threads_cancellation_as_it_was) {
-  DdbMutex mutex(fresh_name(),
-                 on_table(table_at(at(Engine::running(any_engine_kind())))));
-  for (const int state : {PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE}) {
-    pthread_setcancelstate(state, nullptr);
-    mutex.lock();
-    mutex.unlock();
-    int after = -1;
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &after);
-    BOOST_TEST(after == state);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

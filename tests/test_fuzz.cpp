@@ -91,17 +91,6 @@ BOOST_AUTO_TEST_CASE(every_target_has_its_source_and_corpus) {
              boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(kept_corpus_is_neither_empty_nor_large) {
-  std::uintmax_t size = 0;
-  for (const Target& target : kTargets) {
-    const Corpus corpus = corpus_of(target.name);
-    BOOST_TEST(corpus.size() >= 10u, target.name);
-    BOOST_TEST(corpus.size() <= 100u, target.name);
-    for (const auto& [name, input] : corpus) size += input.size();
-  }
-  BOOST_TEST(size < 500'000u);
-}
-
 BOOST_AUTO_TEST_CASE(kept_inputs_break_no_promise_of_any_target) {
   const Corpus corpus = whole_corpus();
   for (const Target& target : kTargets) {

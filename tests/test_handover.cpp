@@ -5,9 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "ddbmutex.hpp"
@@ -75,43 +73,6 @@ BOOST_AUTO_TEST_CASE(unlock_hands_the_lock_to_who_waits_and_sends_nothing) {
 
 // --- How often, how long ---------------------------------------------------
 
-// A host that waits is let in, were all threads of another to want the lock.
-BOOST_AUTO_TEST_CASE(another_host_gets_in_within_as_many_turns_as_the_limit) {
-  constexpr int kLimit = 3;
-  Gate gate;
-  const std::string name = fresh_name();
-  Options options = unhurried(table_at(gate));
-  options.handover_limit = kLimit;
-  DdbMutex ours(name, options);
-  Options polling = unhurried(table_at(gate.engine()));
-  polling.longest_poll = polling.first_poll;
-  DdbMutex theirs(name, polling);
-  ours.lock();
-  gate.once("PutItem", Gate::held());  // Their chance, whoever is quicker.
-  std::atomic<int> turns{0};
-  std::list<Aside> threads;
-  for (int i = 0; i < 2 * kLimit; ++i) {
-    threads.emplace_back([&] {
-      const std::lock_guard guard(ours);
-      ++turns;
-    });
-    BOOST_TEST(threads.back().rests());
-  }
-  Aside other([&] { theirs.lock(); });
-  ours.unlock();
-  BOOST_TEST(other.thrown() == "none");
-  BOOST_TEST(turns == kLimit);
-  theirs.unlock();
-  for (Aside& thread : threads) {
-    BOOST_TEST(eventually([&] {
-      gate.server().release();
-      return thread.done();
-    }));
-    BOOST_TEST(thread.thrown() == "none");
-  }
-  BOOST_TEST(is_free(gate.engine(), name));
-}
-
 // --- Where each acquisition has its own ------------------------------------
 
 BOOST_AUTO_TEST_CASE(lease_that_nobody_prolongs_is_not_handed_over) {
@@ -125,21 +86,6 @@ BOOST_AUTO_TEST_CASE(lease_that_nobody_prolongs_is_not_handed_over) {
     BOOST_TEST(next.thrown() == "none");
     BOOST_TEST(x.sent() == "PutItem DeleteItem PutItem");
   }
-}
-
-BOOST_AUTO_TEST_CASE(each_thread_has_a_token_of_its_own) {
-  Engine& engine = Engine::running(any_engine_kind());
-  Options options = unhurried(table_at(engine));
-  options.keep_row = true;
-  options.fencing = true;
-  DdbMutex mutex(fresh_name(), options);
-  mutex.lock();
-  const auto token = mutex.fencing_token();
-  Aside next([&] { mutex.lock(); });
-  BOOST_TEST(next.rests());
-  mutex.unlock();
-  BOOST_TEST(next.thrown() == "none");
-  BOOST_TEST(mutex.fencing_token() == token + 1);
 }
 
 // Those who come later find what the options say, not what one has left.

@@ -1,43 +1,33 @@
 // What is left over when a call has returned or an object has gone: releases
 // that go on behind, objects that end on a thread of their own table, turns
 // that come together with a cancel(); and what else falls between two parts.
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <cstdlib>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/retry.hpp"
-#include "ddbmutex/table_setup.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/exchanging.hpp"
-#include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
-#include "tests/support/given.hpp"
 #include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
 using namespace std::chrono_literals;
 using namespace tests;
-using ddbmutex::BootClock;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
-using ddbmutex::Loss;
 using ddbmutex::Options;
 using ddbmutex::Table;
-using ddbmutex::TableOptions;
 
 namespace {
 
@@ -134,33 +124,6 @@ BOOST_AUTO_TEST_CASE(requests_that_are_left_over_are_bounded) {
   mutex.lock();
   BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
   BOOST_TEST(x.count("DeleteItem", "stuck") == kReleasing);
-}
-
-// A release that unlock() ends counts as one that may have been applied.
-BOOST_AUTO_TEST_CASE(release_that_is_ended_is_no_loss) {
-  struct Taken : Stuck {
-    using Stuck::Stuck;
-    // Somebody has it by the time of the second release.
-    Reply answer(const SeenRequest& request) override {
-      if (action_of(request) != "DeleteItem") return {};
-      return ++releases == 1 ? hanging() : refusal(live_record());
-    }
-    std::atomic<int> releases{0};
-  } x("PutItem");
-  Told told;
-  Options options = on_table(x.table);
-  options.request_timeout = 300ms;
-  options.auto_renew = false;
-  options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
-  std::optional<DdbMutex> mutex(std::in_place, "held", options);
-  mutex->lock();
-  mutex->unlock();
-  BOOST_TEST(eventually([&] { return x.count("DeleteItem", "held") >= 2; }));
-  mutex.reset();  // Waits for what is to be told.
-  DdbMutex later("later", lasting(x.table));
-  later.lock();
-  BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
-  BOOST_TEST(told.text() == "");
 }
 
 // It is not sent either, for then it would say nothing that is not so already.
@@ -321,53 +284,6 @@ BOOST_AUTO_TEST_CASE(releases_that_are_left_over_are_bounded) {
   BOOST_TEST(x.count("DeleteItem", "vain") == kKept);
 }
 
-namespace {
-
-// Seconds; `make soak` has two minutes.
-std::chrono::seconds storm_time() {
-  const char* given = std::getenv("DDBMUTEX_STORM_S");
-  return std::chrono::seconds(given != nullptr ? std::atoi(given) : 4);
-}
-
-// Of 40 callers, and of what the table has under way or keeps for another use;
-// each connection needs three.
-constexpr std::ptrdiff_t kMostDescriptors =
-    3 * (40 + kAwaited + kReleasing + kRenewing + 32);
-
-}  // namespace
-
-// 40 threads want names that nobody answers about; a lock that is held
-// meanwhile is renewed.
-BOOST_AUTO_TEST_CASE(names_that_hang_cost_the_others_nothing) {
-  Front front;
-  const auto table = front.table();
-  DdbMutex well(fresh_name(), lasting(table));
-  well.lock();
-  front.gateway.add(always("PutItem stuck", "drop"));
-  front.gateway.add(always("DeleteItem stuck", "drop"));
-  const auto before = descriptors_now();
-  std::atomic<bool> over{false};
-  std::vector<std::unique_ptr<Aside>> threads;
-  for (int i = 0; i < 40; ++i) {
-    threads.push_back(std::make_unique<Aside>([&, i] {
-      DdbMutex stuck("stuck" + std::to_string(i), on_table(table, 6s));
-      std::error_code ec;
-      while (!over && !stuck.try_lock(ec)) {
-      }
-    }));
-  }
-  std::ptrdiff_t most = 0;
-  for (const Stopwatch watch; watch.time() < storm_time(); pause(50ms)) {
-    most = std::max(most, descriptors_now() - before);
-  }
-  const auto renewed = table->stats().update_item;
-  BOOST_TEST(
-      eventually([&] { return table->stats().update_item >= renewed + 3; }));
-  over = true;
-  BOOST_TEST(well.owns_lock());
-  BOOST_TEST(most <= kMostDescriptors);
-}
-
 // --- A take that comes after its release -------------------------------------
 
 namespace {
@@ -472,214 +388,6 @@ BOOST_AUTO_TEST_CASE(table_goes_once_all_was_tried_in_vain) {
   BOOST_TEST(x.releases == 3);
 }
 
-BOOST_AUTO_TEST_CASE(table_waits_for_silence_no_longer_than_for_its_requests) {
-  ScriptedServer server([](const SeenRequest&) { return hanging(); });
-  auto table = table_at(server);
-  {
-    Options options = on_table(table);
-    options.request_timeout = 100ms;
-    DdbMutex mutex("x", options);
-    BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) ==
-               words(Errc::timed_out));
-  }
-  // The answer to the take, and that to the release.
-  BOOST_TEST(returns_within(200ms, [&] { table.reset(); }));
-  BOOST_TEST(count_of(server, "DeleteItem") >= 1);
-  server.release();
-}
-
-BOOST_AUTO_TEST_CASE(table_waits_for_no_renewal_of_what_was_unlocked) {
-  ScriptedServer server([](const SeenRequest& request) {
-    return action_of(request) == "UpdateItem" ? hanging() : Reply{};
-  });
-  auto table = table_at(server);
-  {
-    DdbMutex mutex("x", lasting(table));
-    mutex.lock();
-    BOOST_TEST(eventually([&] { return count_of(server, "UpdateItem") == 1; }));
-  }
-  BOOST_TEST(returns_within(0ms, [&] { table.reset(); }));
-  server.release();
-}
-
-// --- Objects that end on a thread of their own table -------------------------
-
-namespace {
-
-// A table whose logger does something once, when it is told that a request has
-// failed: on a thread of the table's own.
-struct Logging {
-  // The thread that logs may outlive the rest by a moment.
-  struct Shared {
-    std::atomic<bool> armed{false};
-    std::function<void()> act;
-    std::atomic<bool> in_time{false};
-    Event done;
-  };
-
-  Logging() {
-    TableOptions options = table_options(gate);
-    options.logger = [shared = shared](ddbmutex::LogLevel, const std::string&) {
-      if (!shared->armed.exchange(false)) return;
-      // Not after it has waited for itself.
-      shared->in_time = returns_within(0ms, shared->act);
-      shared->done.set();
-    };
-    table = std::make_shared<Table>(options);
-  }
-
-  Gate gate;
-  const std::shared_ptr<Shared> shared = std::make_shared<Shared>();
-  std::shared_ptr<Table> table;
-  std::optional<DdbMutex> mutex;
-};
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(logger_may_destroy_its_mutex_amid_a_renewal) {
-  Logging x;
-  const std::string name = fresh_name();
-  x.mutex.emplace(name, lasting(x.table));
-  x.shared->act = [&x] { x.mutex.reset(); };
-  x.mutex->lock();
-  x.shared->armed = true;
-  x.gate.once("UpdateItem", Gate::fails());
-  BOOST_TEST(x.shared->done.wait());
-  BOOST_TEST(eventually([&] { return is_free(x.gate.engine(), name); }));
-  // And the table's threads are well.
-  DdbMutex other(fresh_name(), lasting(x.table));
-  other.lock();
-  const auto before = x.table->stats().update_item;
-  BOOST_TEST(
-      eventually([&] { return x.table->stats().update_item > before + 1; }));
-  BOOST_TEST(other.owns_lock());
-}
-
-BOOST_AUTO_TEST_CASE(logger_may_drop_the_last_of_its_table) {
-  for (const bool mutex_last : {true, false}) {
-    Logging x;
-    const auto threads = threads_now();
-    const std::string name = fresh_name();
-    x.mutex.emplace(name, lasting(x.table));
-    x.shared->act = [&x, mutex_last] {
-      if (mutex_last) x.table.reset();
-      x.mutex.reset();
-      if (!mutex_last) x.table.reset();
-    };
-    x.mutex->lock();
-    x.shared->armed = true;
-    x.gate.once("UpdateItem", Gate::fails());
-    BOOST_TEST(x.shared->done.wait());
-    BOOST_TEST(x.shared->in_time);
-    BOOST_TEST(eventually([&] { return is_free(x.gate.engine(), name); }));
-    // Both threads end by themselves.
-    BOOST_TEST(eventually([&] { return threads_now() <= threads; }));
-  }
-}
-
-// The request that it is told of is one that nobody waits for any more.
-BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
-  Logging x;
-  Gate& gate = x.gate;
-  const std::string name = fresh_name();
-  Options options = on_table(x.table);
-  options.request_timeout = 1s;
-  x.mutex.emplace(name, std::move(options));
-  Event unlocked;
-  x.shared->act = [&] {
-    unlocked.wait();
-    x.mutex.reset();
-    x.table.reset();
-  };
-  x.mutex->lock();
-  gate.once("DeleteItem", Gate::held());
-  gate.always("DeleteItem", Gate::fails());
-  x.shared->armed = true;  // For what comes of the first; another is to come.
-  x.mutex->unlock();
-  BOOST_TEST(!is_free(gate.engine(), name));
-  gate.open();
-  unlocked.set();
-  BOOST_TEST(x.shared->done.wait());
-  BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
-  gate.server().release();
-}
-
-// --- Tables that take their time ---------------------------------------------
-
-namespace {
-
-std::string described(const std::string& status, const std::string& more = "") {
-  return R"({"Table":{"TableName":"locks","TableStatus":")" + status +
-         R"(","KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],)"
-         R"("AttributeDefinitions":[{"AttributeName":"name",)"
-         R"("AttributeType":"S"}])" +
-         more + "}}";
-}
-
-Reply ttl_switched_on() {
-  return Reply::ok(
-      R"({"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}})");
-}
-
-}  // namespace
-
-namespace {
-
-// Empty, unless the time ran out amid a look, which tells nothing of the table.
-std::string waits_for_a_table_in_creation() {
-  ScriptedServer server(
-      [](const SeenRequest&) { return Reply::ok(described("CREATING")); });
-  ddbmutex::dynamodb::Client client(
-      {tests::target_at(server.url(), "us-east-1"),
-       tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
-       {}});
-  ddbmutex::dynamodb::RetryBudget budget;
-  ddbmutex::sigv4::Waker waker;
-  const auto deadline = BootClock::now() + 6s;
-  const auto answer = ddbmutex::detail::create_table(
-      {client, budget, deadline, &waker}, ddbmutex::TableOptions(), {});
-  BOOST_TEST((BootClock::now() >= deadline));
-  BOOST_TEST((answer.fault == ddbmutex::dynamodb::Fault::timed_out));
-  BOOST_TEST(count_of(server, "DescribeTable") <= 60);
-  BOOST_TEST(count_of(server, "CreateTable") == 0);
-  if (count_of(server, "DescribeTable") < 4) return "hardly looked at";
-  return has(answer.message, "CREATING") ? "" : answer.message;
-}
-
-}  // namespace
-
-// The pauses grow to two seconds, at random from 0 on: some twelve looks are
-// due in six seconds.  If they stayed as they begin, it would be hundreds.
-BOOST_AUTO_TEST_CASE(table_that_stays_in_creation_is_looked_at_less_and_less) {
-  BOOST_TEST(in_some_round(waits_for_a_table_in_creation) == "");
-}
-
-BOOST_AUTO_TEST_CASE(table_is_created_once_it_is_active_however_long_it_took) {
-  std::atomic<int> looks{0};
-  ScriptedServer server([&looks](const SeenRequest& request) {
-    if (action_of(request) == "UpdateTimeToLive") return ttl_switched_on();
-    return Reply::ok(described(++looks <= 9 ? "CREATING" : "ACTIVE"));
-  });
-  BOOST_TEST(thrown_by([&] { table_at(server)->create(); }) == "none");
-  BOOST_TEST(count_of(server, "DescribeTable") == 10);
-}
-
-BOOST_AUTO_TEST_CASE(table_that_is_refused_for_its_replicas_is_left_alone) {
-  ScriptedServer server([](const SeenRequest& request) {
-    if (action_of(request) == "UpdateTimeToLive") return ttl_switched_on();
-    return Reply::ok(described(
-        "ACTIVE", R"(,"GlobalTableVersion":"2019.11.21","Replicas":)"
-                  R"([{"RegionName":"eu-west-1","ReplicaStatus":"ACTIVE"}])"));
-  });
-  TableOptions options = table_options(server);
-  BOOST_TEST(thrown_by([&] { Table(options).create(); }) ==
-             words(Errc::replicated_table));
-  BOOST_TEST(actions(server) == "DescribeTable");
-  options.allow_replicas = true;
-  BOOST_TEST(thrown_by([&] { Table(options).create(); }) == "none");
-  BOOST_TEST(count_of(server, "UpdateTimeToLive") == 1);
-}
-
 // --- Addresses and endpoints -------------------------------------------------
 
 // Half of the time for a connection is the first one's; that time is no more
@@ -695,89 +403,6 @@ BOOST_AUTO_TEST_CASE(dead_address_leaves_a_short_request_time_for_the_next) {
   std::error_code ec;
   BOOST_TEST(mutex.try_lock_for(kPlenty, ec));
   BOOST_TEST(!ec, ec.message());
-}
-
-// A connection of one who had little time serves one who has more.
-BOOST_AUTO_TEST_CASE(time_to_connect_is_the_exchanges_own) {
-  ScriptedServer server;
-  const Blackhole blackhole(server.port());
-  ddbmutex::sigv4::HttpOptions http;
-  http.connect_timeout = 800ms;
-  ddbmutex::sigv4::Exchange exchange(http);
-  ddbmutex::sigv4::Exchange* all[] = {&exchange};
-  const std::string url = "http://127.0.0.2:" + std::to_string(server.port());
-  const std::pair<std::chrono::milliseconds, int> cases[] = {
-      {100ms, 90}, {800ms, 700}, {9s, 700}, {0ms, 0}};
-  for (const auto& [time, at_least] : cases) {
-    const Stopwatch watch;
-    BOOST_TEST(returns_within(http.connect_timeout, [&, within = time] {
-      tests::start(exchange, url, {}, "x");
-      exchange.connect_within(within);
-      while (exchange.under_way()) {
-        drive(all, 1, BootClock::now() + 20s, nullptr);
-      }
-    }));
-    BOOST_TEST((exchange.answer().transport ==
-                ddbmutex::sigv4::Transport::unreachable));
-    BOOST_TEST(watch.ms() >= at_least);
-  }
-}
-
-namespace {
-
-// Of a table on that server.
-void check_endpoint_named(const ScriptedServer& server, Errc code) {
-  const auto table = new_table_at(server);
-  Options options = on_table(table);
-  // Nobody waits for an answer but where none comes.
-  options.request_timeout = code == Errc::timed_out ? 150ms : 20s;
-  options.patience = 0ms;
-  DdbMutex mutex("x", options);
-  const auto check = [&](const std::function<void()>& call) {
-    const auto error = error_of(call);
-    BOOST_REQUIRE(error.has_value());
-    BOOST_TEST((error->code() == code), error->what());
-    BOOST_TEST(has(error->what(), " at " + server.url()), error->what());
-  };
-  check([&] { mutex.lock(); });
-  // What passes is borne with for long by these, and that no table is there is
-  // no error of create().
-  if (code == Errc::access_denied) {
-    check([&] { table->create(); });
-    check([&] { table->exists(); });
-    check([&] { table->inspect("x"); });
-  }
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(errors_name_the_endpoint_that_they_came_of) {
-  const std::pair<Errc, std::function<Reply()>> cases[] = {
-      {Errc::no_table,
-       [] { return failure(400, "ResourceNotFoundException"); }},
-      {Errc::access_denied,
-       [] { return failure(400, "AccessDeniedException"); }},
-      {Errc::disconnected, [] { return Reply::gone(Ending::reset); }},
-      {Errc::timed_out, [] { return hanging(); }}};
-  for (const auto& [code, reply] : cases) {
-    // What may have been taken is released behind.
-    ScriptedServer server([make = reply](const SeenRequest& request) {
-      return action_of(request) == "DeleteItem" ? Reply::ok("{}") : make();
-    });
-    check_endpoint_named(server, code);
-  }
-  ScriptedServer server;
-  server.stop();
-  check_endpoint_named(server, Errc::unreachable);
-}
-
-// They come of no place.
-BOOST_AUTO_TEST_CASE(errors_of_our_own_name_no_endpoint) {
-  ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
-  const auto error = error_of([&] { mutex.release(); });
-  BOOST_REQUIRE(error.has_value());
-  BOOST_TEST(!has(error->what(), "http"), error->what());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

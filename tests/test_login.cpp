@@ -1,13 +1,6 @@
 // Keys of whoever has signed on with `aws login`: which cache file is read, how
 // its keys are refreshed, what is written back, and what is said to whom has to
 // sign on.
-#include <fcntl.h>
-#include <openssl/ec.h>
-#include <openssl/pem.h>
-#include <openssl/rsa.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
@@ -165,96 +158,7 @@ BOOST_AUTO_TEST_SUITE(login)
 
 // --- Keys that are there ----------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(cached_keys_of_a_login_are_the_profiles) {
-  LoggedIn site;
-  site.login(Cached(800));
-  const KeyOutcome outcome = asked(site.source());
-  BOOST_TEST(told(outcome) == "found: " + site.place());
-  BOOST_TEST(outcome.keys.access_key_id == "AKIDLOGIN");
-  BOOST_TEST(outcome.keys.secret_access_key.str() ==
-             "secret-access-key-of-a-login");
-  BOOST_TEST(outcome.keys.session_token.str() == "session-token-of-a-login");
-  BOOST_TEST(outcome.keys.account_id == "123456789012");
-  BOOST_TEST(tests::seconds_left(outcome) <= 800);
-  BOOST_TEST(tests::seconds_left(outcome) > 800 - 120);
-  BOOST_TEST(outcome.warnings == "");
-  BOOST_TEST(calls() == 0);
-}
-
-// The name is what AWS's tools write: by SHA-256, of the value as it stands.
-BOOST_AUTO_TEST_CASE(cache_file_is_called_by_the_sha_256_of_the_session) {
-  LoggedIn site;
-  site.write(".aws/config", "[profile dev]\nlogin_session = abc\n");
-  site.write(
-      ".aws/login/cache/"
-      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-      ".json",
-      Cached(800).json());
-  BOOST_TEST(state_of(asked(site.source())) == "found");
-}
-
-BOOST_AUTO_TEST_CASE(variable_names_another_folder_for_the_cache) {
-  LoggedIn site;
-  site.write("elsewhere/" + site.name(), Cached(800).json());
-  BOOST_TEST(state_of(asked(site.source())) == "broken");
-  site.variables["AWS_LOGIN_CACHE_DIRECTORY"] =
-      (site.root / "elsewhere").string();
-  BOOST_TEST(state_of(asked(site.source())) == "found");
-  for (const char* path : {"~/elsewhere", "$HOME/elsewhere"}) {
-    site.variables["AWS_LOGIN_CACHE_DIRECTORY"] = path;
-    BOOST_TEST(state_of(asked(site.source())) == "found", path);
-  }
-  site.variables["AWS_LOGIN_CACHE_DIRECTORY"] =
-      (site.root / "elsewhere").string();
-  site.variables.erase("HOME");
-  site.variables["AWS_CONFIG_FILE"] = (site.root / ".aws/config").string();
-  BOOST_TEST(state_of(asked(site.source())) == "found");
-  site.variables["AWS_LOGIN_CACHE_DIRECTORY"] = "";
-  BOOST_TEST(has(told(asked(site.source())),
-                 "the cache of sign-ons cannot be found (HOME is not set)"));
-}
-
-BOOST_AUTO_TEST_CASE(cache_file_is_read_anew_each_time) {
-  LoggedIn site;
-  const KeySourcePtr source = site.source();
-  BOOST_TEST(state_of(asked(source)) == "broken");
-  site.login(Cached(800));
-  BOOST_TEST(state_of(asked(source)) == "found");
-  std::filesystem::remove(site.path());
-  BOOST_TEST(state_of(asked(source)) == "broken");
-}
-
-BOOST_AUTO_TEST_CASE(keys_of_a_login_assume_the_role_of_another_profile) {
-  LoggedIn site;
-  const tests::AwsKeys issued = aws().issue(1h);
-  aws().role({"arn:aws:iam::123456789012:role/locker"});
-  Cached cached(800);
-  cached.keys["accessKeyId"] = issued.access_key_id;
-  cached.keys["secretAccessKey"] = issued.secret_access_key;
-  cached.keys["sessionToken"] = issued.session_token;
-  site.login(cached);
-  site.config(
-      "[profile role]\nrole_arn = arn:aws:iam::123456789012:role/locker\n"
-      "source_profile = dev\n");
-  const std::string answer = told(asked(site.source("role")));
-  BOOST_TEST(has(answer, "found: role "), answer);
-  BOOST_TEST(has(answer, ", from " + site.place()), answer);
-  BOOST_TEST(aws().log().last("sts").key == issued.access_key_id);
-}
-
 // --- Nobody has signed on ---------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(who_has_not_signed_on_is_told_how) {
-  LoggedIn site;
-  BOOST_TEST(told(asked(site.source())) == "broken: " + site.place() +
-                                               ": nobody has signed on yet" +
-                                               site.advice());
-  site.write(".aws/config",
-             "[default]\nlogin_session = " + std::string(kAlice) + "\n");
-  const std::string answer = told(asked(site.source("")));
-  BOOST_TEST(has(answer, "sign on with: aws login"), answer);
-  BOOST_TEST(!has(answer, "--profile"), answer);
-}
 
 BOOST_AUTO_TEST_CASE(
     cache_file_that_lacks_anything_is_named_with_what_it_lacks) {
@@ -266,14 +170,10 @@ BOOST_AUTO_TEST_CASE(
     Cached without = whole;
     without.keys.erase(name);
     broken.emplace_back(without.json(), name);
-    without.keys[name] = "";
-    broken.emplace_back(without.json(), name);
   }
   for (const char* name : {"refreshToken", "clientId", "dpopKey"}) {
     Cached without = whole;
     without.members.erase(name);
-    broken.emplace_back(without.json(), std::string("no ") + name);
-    without.members[name] = "";
     broken.emplace_back(without.json(), std::string("no ") + name);
   }
   Cached late = whole;
@@ -283,9 +183,6 @@ BOOST_AUTO_TEST_CASE(
   unfit.keys["sessionToken"] = "a\r\nX-Evil: 1";
   broken.emplace_back(unfit.json(), "sessionToken");
   broken.emplace_back(Cached::object_of(whole.members), "no accessToken");
-  broken.emplace_back(
-      Cached::object_of(whole.members, "\"accessToken\": \"text\""),
-      "no accessToken");
   for (const char* text : {"", "[]", "{\"accessToken\":"}) {
     broken.emplace_back(text, "is not a JSON object");
   }
@@ -297,78 +194,10 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(has(answer, reason), answer << " should name " << reason);
     BOOST_TEST(has(answer, site.advice()), answer);
   }
-  std::filesystem::remove(site.path());
-  std::filesystem::create_directory(site.path());
-  const std::string answer = told(asked(site.source()));
-  BOOST_TEST(has(answer, "the file is not a regular file" + site.advice()));
   BOOST_TEST(calls() == 0);
 }
 
 // --- Refreshed --------------------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(keys_are_refreshed_when_they_have_five_minutes_left) {
-  for (const int seconds : {-1000, 60, 240}) {
-    LoggedIn site;
-    site.login(Cached(seconds));
-    const KeyOutcome outcome = asked(site.source());
-    BOOST_TEST(told(outcome) == "found: " + site.place());
-    BOOST_TEST(outcome.keys.access_key_id != "AKIDLOGIN");
-    BOOST_TEST(outcome.keys.access_key_id == site.member("accessKeyId"));
-    BOOST_TEST(outcome.keys.secret_access_key.str() ==
-               site.member("secretAccessKey"));
-    BOOST_TEST(outcome.keys.session_token.str() == site.member("sessionToken"));
-    BOOST_TEST(outcome.keys.account_id == "123456789012");
-    BOOST_TEST(tests::seconds_left(outcome) <= 900);
-    BOOST_TEST(tests::seconds_left(outcome) > 900 - 120);
-    BOOST_TEST_REQUIRE(calls() == 1);
-    const AwsRequest request = aws().log().last("signin");
-    BOOST_TEST(request.operation == "CreateOAuth2Token");
-    BOOST_TEST(request.method == "POST");
-    BOOST_TEST(request.form.at("grantType") == "refresh_token");
-    BOOST_TEST(request.form.at("clientId") == kClient);
-    BOOST_TEST(request.signature == "good");
-    BOOST_TEST(request.status == 200);
-  }
-  LoggedIn site;
-  site.login(Cached(400));
-  BOOST_TEST(state_of(asked(site.source())) == "found");
-  BOOST_TEST(calls() == 0);
-}
-
-BOOST_AUTO_TEST_CASE(refreshed_keys_are_written_with_all_else_there_was) {
-  LoggedIn site;
-  Cached cached(-10);
-  cached.members["more"] = "\"\\\n\xC3\xA4";
-  cached.keys["scope"] = "kept";
-  std::string text = cached.json();
-  text.insert(1, "\"number\": 1.5, \"list\": [1, {\"a\": null}], ");
-  site.write(site.file(), text);
-  BOOST_TEST(state_of(asked(site.source())) == "found");
-  BOOST_TEST(site.member("refreshToken") != kRefreshToken);
-  BOOST_TEST(!site.member("refreshToken").empty());
-  BOOST_TEST(site.member("accountId") == "123456789012");
-  BOOST_TEST(site.member("scope") == "kept");
-  BOOST_TEST(site.member("more") == cached.members["more"]);
-  for (const char* name : {"clientId", "dpopKey", "idToken", "tokenType"}) {
-    BOOST_TEST(site.member(name) == cached.members[name]);
-  }
-  BOOST_TEST(has(site.text(), "\"number\":1.5"));
-  BOOST_TEST(has(site.text(), "\"list\":[1,{\"a\":null}]"));
-  const auto ends = parse_iso8601(site.member("expiresAt"));
-  BOOST_TEST_REQUIRE(ends.has_value());
-  BOOST_TEST(*ends > std::time(nullptr) + 900 - 120);
-  BOOST_TEST(*ends <= std::time(nullptr) + 900);
-}
-
-BOOST_AUTO_TEST_CASE(written_cache_file_is_its_owners_and_the_only_one) {
-  LoggedIn site;
-  site.write(site.file(), Cached(-10).json(), 0644);
-  const KeyOutcome outcome = asked(site.source());
-  BOOST_TEST(state_of(outcome) == "found");
-  BOOST_TEST_REQUIRE(tests::is_one_line(outcome.warnings));
-  BOOST_TEST(has(outcome.warnings, site.quoted(site.file())));
-  BOOST_TEST(site.mode_of(site.file()) == "600 of 1");
-}
 
 BOOST_AUTO_TEST_CASE(refreshed_keys_serve_the_next_time_from_the_file) {
   LoggedIn site;
@@ -376,20 +205,6 @@ BOOST_AUTO_TEST_CASE(refreshed_keys_serve_the_next_time_from_the_file) {
   const std::string first = tests::key_of(asked(site.source()));
   BOOST_TEST(tests::key_of(asked(site.source())) == first);
   BOOST_TEST(calls() == 1);
-}
-
-// A service may give keys for less than the five minutes.
-BOOST_AUTO_TEST_CASE(
-    refresh_that_succeeded_may_be_followed_by_another_at_once) {
-  LoggedIn site;
-  site.login(Cached(-10));
-  aws().lifetime(60s);
-  const KeySourcePtr source = site.source();
-  for (int i = 1; i < 4; ++i) {
-    BOOST_TEST(state_of(asked(source)) == "found");
-    BOOST_TEST(calls() == i);
-  }
-  aws().control("POST", "/lifetime", R"({"seconds": null})");
 }
 
 // A server may take each proof once.
@@ -400,27 +215,6 @@ BOOST_AUTO_TEST_CASE(request_that_is_sent_again_has_another_proof) {
   BOOST_TEST(state_of(asked(site.source())) == "found");
   BOOST_TEST(calls() == 3);
   BOOST_TEST(all_proved());
-}
-
-BOOST_AUTO_TEST_CASE(key_may_be_written_in_any_way_that_pem_has) {
-  for (const bool is_pkcs8 : {true, false}) {
-    std::string pem = pem_of("P-256", is_pkcs8);
-    BOOST_TEST(has(pem, is_pkcs8 ? "BEGIN PRIVATE" : "BEGIN EC PRIVATE"));
-    std::string with_returns;
-    for (const char c : pem) {
-      if (c == '\n') with_returns += '\r';
-      with_returns += c;
-    }
-    for (const std::string& form :
-         {pem, pem.substr(0, pem.size() - 1), with_returns}) {
-      LoggedIn site;
-      aws().login_token(kRefreshToken, kClient, pem, 1h);
-      Cached cached(-10);
-      cached.members["dpopKey"] = form;
-      site.login(cached);
-      BOOST_TEST(told(asked(site.source())) == "found: " + site.place());
-    }
-  }
 }
 
 // The proof's time is judged by the service's clock, and the keys' end is told
@@ -442,56 +236,6 @@ BOOST_AUTO_TEST_CASE(host_whose_clock_is_hours_off_gets_keys) {
 }
 
 // --- Not refreshed ----------------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(ended_keys_whose_refresh_is_refused_want_a_sign_on) {
-  LoggedIn site;
-  aws().login_token(kRefreshToken, kClient, own_key(), -1s);
-  site.login(Cached(-10));
-  const std::string answer = told(asked(site.source()));
-  BOOST_TEST(has(answer, "broken: " + site.place() +
-                             ": the session has expired and could not be "
-                             "refreshed: Signin CreateOAuth2Token at "),
-             answer);
-  BOOST_TEST(has(answer, "AccessDeniedException: TOKEN_EXPIRED"), answer);
-  BOOST_TEST(has(answer, site.advice()), answer);
-  BOOST_TEST(calls() == 1);
-}
-
-BOOST_AUTO_TEST_CASE(key_that_is_not_the_tokens_is_refused) {
-  LoggedIn site;
-  Cached cached(-10);
-  cached.members["dpopKey"] = pem_of("P-256");
-  site.login(cached);
-  const std::string answer = told(asked(site.source()));
-  BOOST_TEST(has(answer, "broken: "), answer);
-  BOOST_TEST(has(answer, "DPoP proof of another"), answer);
-  BOOST_TEST(has(answer, site.advice()), answer);
-}
-
-BOOST_AUTO_TEST_CASE(key_that_cannot_prove_anything_wants_a_sign_on) {
-  for (const std::string& pem :
-       {std::string("no PEM"), pem_of("P-384"), tests::rsa_pem(),
-        tests::public_pem(own_key()), tests::locked_pem(own_key()),
-        own_key().substr(0, own_key().size() / 2)}) {
-    LoggedIn site;
-    Cached cached(-10);
-    cached.members["dpopKey"] = pem;
-    site.login(cached);
-    BOOST_TEST(told(asked(site.source())) ==
-               "broken: " + site.place() +
-                   ": the session has expired and could not be refreshed: its "
-                   "dpopKey is no private key of P-256 in PEM" +
-                   site.advice());
-    // Keys that are still good serve.
-    cached.keys["expiresAt"] = time_of(200);
-    site.login(cached);
-    const KeyOutcome outcome = asked(site.source());
-    BOOST_TEST(told(outcome) == "found: " + site.place());
-    BOOST_TEST_REQUIRE(tests::is_one_line(outcome.warnings));
-    BOOST_TEST(has(outcome.warnings, "dpopKey"));
-    BOOST_TEST(calls() == 0);
-  }
-}
 
 BOOST_AUTO_TEST_CASE(good_keys_serve_on_when_they_cannot_be_refreshed) {
   for (const char* kind : {"500", "throttle", "refuse", "garbage", "reset"}) {
@@ -515,38 +259,6 @@ BOOST_AUTO_TEST_CASE(good_keys_serve_on_when_they_cannot_be_refreshed) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(ended_keys_that_may_be_refreshed_later_are_failed) {
-  LoggedIn site;
-  site.login(Cached(-10));
-  aws().fault({"signin", "*", "500", 0});
-  const KeySourcePtr source = site.source();
-  BOOST_TEST(has(told(asked(source)),
-                 "failed: " + site.place() + ": Signin CreateOAuth2Token at "));
-  BOOST_TEST(calls() == 3);
-  BOOST_TEST(has(told(asked(source)), "failed: " + site.place() +
-                                          ": the session in sign-on cache "));
-  BOOST_TEST(calls() == 3);
-  aws().clear();
-  site.login(Cached(800));  // Somebody signs on.
-  BOOST_TEST(state_of(asked(source)) == "found");
-}
-
-BOOST_AUTO_TEST_CASE(answer_that_lacks_something_is_failed) {
-  for (const char* name : {"accessToken", "accessKeyId", "secretAccessKey",
-                           "sessionToken", "refreshToken", "expiresIn"}) {
-    LoggedIn site;
-    site.login(Cached(-10));
-    tests::AwsFault fault{"signin", "*", "missing", 0};
-    fault.missing = {name};
-    aws().fault(fault);
-    const std::string before = site.text();
-    BOOST_TEST(has(told(asked(site.source())), "failed: "), name);
-    BOOST_TEST(calls() == 3);
-    BOOST_TEST(site.text() == before);
-  }
-  aws().clear();
-}
-
 // --- Several processes ------------------------------------------------------
 
 // The refresh token is good for one of them.
@@ -560,8 +272,7 @@ BOOST_AUTO_TEST_CASE(many_that_need_a_refresh_at_once_make_one) {
   std::vector<std::thread> processes;
   for (std::string& answer : answers) {
     processes.emplace_back([&answer, source = site.source()] {
-      tests::Asking asking;
-      answer = tests::texts_of(asking.of(*source));
+      answer = tests::texts_of(tests::asked(*source));
     });
   }
   BOOST_TEST(tests::eventually([] { return calls() >= 1; }));
@@ -577,66 +288,6 @@ BOOST_AUTO_TEST_CASE(many_that_need_a_refresh_at_once_make_one) {
   next.members["refreshToken"] = site.member("refreshToken");
   site.login(next);
   BOOST_TEST(state_of(asked(site.source())) == "found");
-}
-
-// Where each refresh token is good for one use.
-BOOST_AUTO_TEST_CASE(keys_that_another_process_got_meanwhile_are_taken) {
-  LoggedIn site;
-  aws().control("POST", "/signin", R"({"once": true})");
-  Cached cached(-10);
-  cached.members["refreshToken"] = "used-by-another";
-  site.login(cached);
-  aws().mode("signin", "hang");
-  Cached others(800);
-  others.keys["accessKeyId"] = "AKIDOTHER";
-  std::thread other([&site, json = others.json()] {
-    tests::eventually([] { return calls() >= 1; });
-    // As the other does it: at once.
-    std::ofstream(site.path() + ".new") << json;
-    std::filesystem::rename(site.path() + ".new", site.path());
-    aws().mode("signin", "open");
-  });
-  const KeyOutcome outcome = asked(site.source());
-  other.join();
-  BOOST_TEST(tests::key_of(outcome) == "AKIDOTHER");
-}
-
-// Keys that have not ended need not wait for whoever refreshes them.
-BOOST_AUTO_TEST_CASE(good_keys_serve_while_another_process_refreshes_them) {
-  LoggedIn site;
-  site.login(Cached(200));
-  const int folder = open((site.root / ".aws/login/cache").c_str(),
-                          O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  BOOST_TEST_REQUIRE(flock(folder, LOCK_EX) == 0);
-  BOOST_TEST(told(asked(site.source())) == "found: " + site.place());
-  BOOST_TEST(calls() == 0);
-  site.login(Cached(-10));
-  tests::Asking asking;
-  BOOST_TEST(told(asking.of(*site.source(), 50ms)) ==
-             "failed: " + site.place() +
-                 ": another process refreshes the session in sign-on cache " +
-                 site.quoted(site.file()));
-  BOOST_TEST(calls() == 0);
-  close(folder);
-  BOOST_TEST(told(asked(site.source())) == "found: " + site.place());
-}
-
-// The old refresh token may be dead by then, so the new one must not be lost.
-BOOST_AUTO_TEST_CASE(keys_that_cannot_be_written_are_kept_and_warned_about) {
-  LoggedIn site;
-  site.login(Cached(-10));
-  // A path so long that no other can stand beside it, not even for root.
-  std::string folder = (site.root / ".aws/login/cache").string();
-  while (folder.size() < 4095 - site.name().size() - 4) folder += "/.";
-  site.variables["AWS_LOGIN_CACHE_DIRECTORY"] = folder;
-  const KeySourcePtr source = site.source();
-  const KeyOutcome first = asked(source);
-  BOOST_TEST(told(first) == "found: " + site.place());
-  BOOST_TEST_REQUIRE(tests::is_one_line(first.warnings));
-  BOOST_TEST(has(first.warnings, "could not be written to"));
-  BOOST_TEST(site.member("accessKeyId") == "AKIDLOGIN");
-  BOOST_TEST(tests::key_of(asked(source)) == tests::key_of(first));
-  BOOST_TEST(calls() == 1);
 }
 
 // --- Where it is asked ------------------------------------------------------
@@ -665,87 +316,13 @@ BOOST_AUTO_TEST_CASE(region_is_the_sign_ons_then_the_profiles_then_the_usual) {
   BOOST_TEST(calls() == 0);
 }
 
-// What libcurl and OpenSSL were given is theirs; so nobody takes the connection
-// here, and there is no key.
-BOOST_AUTO_TEST_CASE(what_is_secret_does_not_stay_in_memory) {
-  LoggedIn site;
-  site.variables["AWS_ENDPOINT_URL_SIGNIN"] = "http://127.0.0.1:1";
-  const std::string path = site.write(site.file(), "");
-  for (const char* name : {"refreshToken", "secretAccessKey", "sessionToken"}) {
-    tests::Needle needle(static_cast<unsigned>(name[0]));
-    Cached cached(-10);
-    const bool of_keys = cached.keys.erase(name) != 0;
-    cached.members.erase(name);
-    const std::string start = "{\"" + std::string(name) + "\": \"";
-    std::string rest = (of_keys ? Cached::object_of(cached.keys)
-                                : Cached::object_of(cached.members));
-    rest.front() = ',';
-    if (of_keys) {
-      needle.write(
-          path,
-          Cached::object_of(cached.members)
-                  .substr(0, Cached::object_of(cached.members).size() - 1) +
-              ", \"accessToken\": " + start,
-          "\"" + rest + "}");
-    } else {
-      needle.write(
-          path, start,
-          "\", \"accessToken\": " + Cached::object_of(cached.keys) + rest);
-    }
-    BOOST_TEST(has(told(asked(site.source())), "failed: "), name);
-    BOOST_TEST(!needle.is_in_memory(), name);
-  }
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 // --- Proofs -----------------------------------------------------------------
 
 BOOST_AUTO_TEST_SUITE(dpop)
 
-namespace {
-
-std::string decoded(std::string part) {
-  for (char& c : part) c = c == '-' ? '+' : c == '_' ? '/' : c;
-  while (part.size() % 4 != 0) part += '=';
-  std::string bytes(part.size() / 4 * 3, '\0');
-  const int size =
-      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                      reinterpret_cast<const unsigned char*>(part.data()),
-                      static_cast<int>(part.size()));
-  BOOST_TEST_REQUIRE(size >= 0);
-  return bytes;
-}
-
-}  // namespace
-
-// Whether the signature is good, the stand-in judges (above).
-BOOST_AUTO_TEST_CASE(proof_says_what_is_sent_where_and_when_and_once) {
-  const DpopKey key(own_key());
-  BOOST_TEST_REQUIRE(static_cast<bool>(key));
-  const std::string proof = key.proof("POST", "https://h/v1/token", 1700000000);
-  const std::size_t first = proof.find('.'), second = proof.rfind('.');
-  BOOST_TEST_REQUIRE(first < second);
-  const std::string header = decoded(proof.substr(0, first));
-  const std::string claims =
-      decoded(proof.substr(first + 1, second - first - 1));
-  BOOST_TEST(has(header, R"("typ":"dpop+jwt")"), header);
-  BOOST_TEST(has(header, R"("alg":"ES256")"), header);
-  BOOST_TEST(has(header, R"("kty":"EC")"), header);
-  BOOST_TEST(has(header, R"("crv":"P-256")"), header);
-  BOOST_TEST(!has(header, R"("d":)"), header);
-  BOOST_TEST(has(claims, R"("htm":"POST")"), claims);
-  BOOST_TEST(has(claims, R"("htu":"https://h/v1/token")"), claims);
-  BOOST_TEST(has(claims, R"("iat":1700000000)"), claims);
-  BOOST_TEST(proof.find_first_of("+/=") == proof.npos);
-  // 64 bytes, as long as the numbers' leading zeros are kept.
-  for (int i = 0; i < 600; ++i) {
-    const std::string other =
-        key.proof("POST", "https://h/v1/token", 1700000000);
-    BOOST_TEST_REQUIRE(other.size() == proof.size());
-    BOOST_TEST_REQUIRE(other != proof);
-  }
-}
+namespace {}  // namespace
 
 BOOST_AUTO_TEST_CASE(what_is_no_private_key_of_p_256_is_none) {
   BOOST_TEST(!DpopKey(""));

@@ -1,5 +1,6 @@
 // Protections of the library that no other test would miss: found by
-// tests/mutants, which takes them away one at a time.
+// tests/mutants, which takes them away one at a time; and how that finds the
+// lines to change.
 #include <curl/curl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/party.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "tests/support/shell.hpp"
 
 using namespace std::chrono_literals;
 using namespace tests;
@@ -107,6 +109,11 @@ BOOST_AUTO_TEST_CASE(clock_in_doubt_is_as_late_as_the_later_story_has_it) {
   BOOST_TEST((clock.latest(start + 1s) >= kFirstBelievable + 1h));
 }
 
+std::uint64_t takes_sent(const Party& party) {
+  const auto sent = party.client.counts().sent;
+  return sent[static_cast<std::size_t>(ddbmutex::dynamodb::Action::put_item)];
+}
+
 // Not even where a connection is at hand that would take it at once.
 BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
   ScriptedServer server;
@@ -114,11 +121,11 @@ BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
   settings.url = server.url();
   Party party(settings);
   BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(party.release() == "released");
-  party.begin();
+  BOOST_TEST(party.run(Party::Call::release, 1h) == "released");
+  party.held = std::make_shared<ddbmutex::lock::HeldLease>(party.holder);
   BOOST_TEST(party.run(Party::Call::take, -1ms) == "again");
   BOOST_TEST(party.fault() == "timed_out");
-  BOOST_TEST(party.counts() == "Put 1 Update 0 Delete 1 Get 0");
+  BOOST_TEST(takes_sent(party) == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(take_of_a_throttled_table_waits_for_its_turn) {
@@ -131,7 +138,7 @@ BOOST_AUTO_TEST_CASE(take_of_a_throttled_table_waits_for_its_turn) {
   std::string verdict;
   Aside taking([&] { verdict = party.take(); });
   BOOST_TEST(taking.rests());
-  BOOST_TEST(party.counts() == "Put 0 Update 0 Delete 0 Get 0");
+  BOOST_TEST(takes_sent(party) == 0U);
   party.waker.wake();
   BOOST_TEST(taking.thrown() == "none");
   BOOST_TEST(verdict == "again");
@@ -438,6 +445,46 @@ BOOST_AUTO_TEST_CASE(
   }
   BOOST_TEST(*asked >= 1);
   BOOST_TEST(*asked <= 2 + watch.ms() / 1000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(mutant_patches)
+
+// What becomes of the text if in Door::open, `if (locked_) return;` is replaced
+// by `log(locked_);`.
+std::string without_lock(const std::string& text) {
+  return shell(
+             "node -e '"
+             "const { applyChange } = require(\"./tests/mutants/patch.js\");"
+             "try { console.log(applyChange(`" +
+             text +
+             "`, { file: \"door.cpp\", name: \"Door::open\","
+             "  before: [\"if (locked_) return;\"],"
+             "  after: [\"log(locked_);\"] })); }"
+             "catch (error) { console.log(error.constructor.name); }'")
+      .said;
+}
+
+BOOST_AUTO_TEST_CASE(lines_are_found_where_they_are_named_or_with_other_names) {
+  const std::string other = "void Door::close() {\n  if (locked_) return;\n}\n";
+  BOOST_TEST(
+      without_lock(other +
+                   "void Door::open() {\n  if (locked_)\n    return;  // !\n}\n"
+                   "") ==
+      other + "void Door::open() {\n  log(locked_);  // !\n}\n\n");
+  BOOST_TEST(
+      without_lock("void Door::open() {\n  if (is_locked_) return;\n}\n") ==
+      "void Door::open() {\n  log(is_locked_);\n}\n\n");
+}
+
+BOOST_AUTO_TEST_CASE(lines_that_are_gone_or_in_two_places_are_stale) {
+  for (const char* body :
+       {"  if (!locked_) return;\n", "  if (other_) return;\n  locked_ = 1;\n",
+        "  if (one_) return;\n  if (other_) return;\n"}) {
+    BOOST_TEST(without_lock(std::string("void Door::open() {\n") + body +
+                            "}\n") == "StaleError\n");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

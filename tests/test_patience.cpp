@@ -3,14 +3,11 @@
 // then.
 #include <algorithm>
 #include <atomic>
-#include <boost/test/data/monomorphic.hpp>
-#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +32,6 @@ namespace {
 
 // Ways for DynamoDB to be away.
 enum class Away { refuses, hangs };
-
-std::ostream& operator<<(std::ostream& out, Away away) {
-  return out << (away == Away::refuses ? "refuses" : "hangs");
-}
 
 constexpr milliseconds kPatience = 2s;
 constexpr milliseconds kRequest = 500ms;
@@ -70,58 +63,11 @@ struct Absent {
   DdbMutex mutex;
 };
 
-const auto kAways =
-    boost::unit_test::data::make(std::vector<Away>{Away::refuses, Away::hangs});
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(patience)
 
 // --- lock() ------------------------------------------------------------------
-
-BOOST_DATA_TEST_CASE(threads_of_one_mutex_bear_with_errors_together, kAways,
-                     away) {
-  Absent it(away);
-  std::vector<std::string> thrown(8);
-  int requests = 0;  // By the time that the first thread was told.
-  BOOST_TEST(returns_within(kPatience + kRequest, [&] {
-    std::vector<std::unique_ptr<Aside>> callers;
-    for (std::size_t i = 0; i < thrown.size(); ++i) {
-      callers.push_back(std::make_unique<Aside>([&] { it.mutex.lock(); }));
-    }
-    eventually([&] {
-      return std::any_of(callers.begin(), callers.end(),
-                         [](const auto& one) { return one->done(); });
-    });
-    requests = it.server.request_count();
-    for (std::size_t i = 0; i < thrown.size(); ++i) {
-      thrown[i] = callers[i]->thrown();
-    }
-  }));
-  for (const std::string& one : thrown) BOOST_TEST(one == words(it.error()));
-  // Nobody asks any more then, but one request may have been in flight.
-  BOOST_TEST(it.server.request_count() <= requests + 1);
-}
-
-// It sleeps without a time until they do.
-BOOST_AUTO_TEST_CASE(errors_that_begin_later_count_for_who_waits_already) {
-  std::atomic<bool> failing{false};
-  ScriptedServer server([&](const SeenRequest& request) {
-    return failing ? failure(500, "InternalServerError")
-                   : held_by_another(request);
-  });
-  DdbMutex mutex("x", Absent::options(table_at(server)));
-  Aside timed([&] { (void)mutex.try_lock_for(1h); });
-  BOOST_TEST_REQUIRE(server.wait_for_requests(2));
-  Aside waiter([&] { mutex.lock(); });
-  BOOST_TEST_REQUIRE(waiter.rests());
-  failing = true;
-  BOOST_TEST(eventually([&] { return waiter.done(); }));
-  BOOST_TEST(!timed.done());
-  mutex.cancel();
-  BOOST_TEST(waiter.thrown() == words(Errc::unavailable));
-  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
-}
 
 // Shortly before the time is up, the thread that asks is denied access.  The
 // next one's request is answered when it is up.
@@ -197,17 +143,6 @@ BOOST_AUTO_TEST_CASE(patience_begins_anew_for_who_comes_when_it_is_over) {
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
 }
 
-// Those of an hour ago, when nobody waited since, are no errors without a
-// break.
-BOOST_AUTO_TEST_CASE(errors_of_a_call_that_is_over_do_not_count_for_the_next) {
-  Absent it(Away::refuses);
-  BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(kPatience / 2); }) ==
-             words(Errc::unreachable));
-  const Stopwatch watch;
-  BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::unreachable));
-  BOOST_TEST(watch.ms() >= kPatience.count());
-}
-
 // Waiters of other locks of the Table have their turns, and this one has not.
 BOOST_AUTO_TEST_CASE(patience_ends_while_the_turn_to_ask_does_not_come) {
   std::atomic<bool> throttled{false};
@@ -241,46 +176,6 @@ BOOST_AUTO_TEST_CASE(patience_ends_while_the_turn_to_ask_does_not_come) {
 
 namespace {
 
-// A server that is opened when a time is nearly up, and those who want locks of
-// their own until then.
-std::string wait_for_late_server() {
-  constexpr int kWaiters = 50;
-  constexpr milliseconds kTime = 3s;
-  ScriptedServer server(nullptr, ScriptedServer::Scheme::http,
-                        ScriptedServer::Door::shut);
-  std::atomic<int> in{0};
-  std::atomic<int> early{0};
-  std::vector<std::unique_ptr<Aside>> waiters;
-  const Stopwatch watch;
-  for (int i = 0; i < kWaiters; ++i) {
-    waiters.push_back(std::make_unique<Aside>([&] {
-      Options options = unhurried(new_table_at(server));
-      options.auto_renew = false;
-      DdbMutex mutex("x", options);
-      const Stopwatch own;
-      const bool ours = mutex.try_lock_for(kTime);
-      in += ours;
-      early += !ours && own.time() < kTime;
-    }));
-  }
-  pause(kTime - 100ms - milliseconds(watch.ms()));
-  server.open();
-  int refused = 0;
-  for (const auto& waiter : waiters) {
-    const std::string thrown = waiter->thrown();
-    refused += thrown != "none";
-    if (thrown != "none" && thrown != words(Errc::unreachable) &&
-        thrown != words(Errc::timed_out)) {
-      return thrown;
-    }
-  }
-  BOOST_TEST_MESSAGE(in << " in, " << refused << " refused");
-  if (early > 0) return std::to_string(early) + " gave up early";
-  return in + refused == kWaiters && in >= kWaiters / 2
-             ? ""
-             : std::to_string(refused) + " of them were refused";
-}
-
 ddbmutex::dynamodb::Answer failed_in(nanoseconds time) {
   ddbmutex::dynamodb::Answer answer;
   answer.fault = ddbmutex::dynamodb::Fault::unreachable;
@@ -307,20 +202,6 @@ std::int64_t longest_delay_ms(nanoseconds left,
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_CASE(server_that_comes_before_the_time_is_up_is_not_missed) {
-  BOOST_TEST(undisturbed(20ms, wait_for_late_server) == "");
-}
-
-BOOST_AUTO_TEST_CASE(call_that_is_refused_is_so_when_its_time_is_up) {
-  Absent it(Away::refuses);
-  for (int i = 0; i < 3; ++i) {
-    const Stopwatch watch;
-    BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(700ms); }) ==
-               words(Errc::unreachable));
-    BOOST_TEST(watch.ms() >= 700);
-  }
-}
 
 // The look of a new Table and the take have the time of a request each.
 BOOST_AUTO_TEST_CASE(first_lock_has_the_time_of_two_slow_requests) {
@@ -351,28 +232,6 @@ BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {
   BOOST_TEST(longest_delay_ms(-1s, failed_in(1ms)) >= 0);
 }
 
-BOOST_AUTO_TEST_CASE(last_delay_is_as_long_as_the_service_asks) {
-  auto throttled = failed_in(1ms);
-  throttled.fault = ddbmutex::dynamodb::Fault::throttled;
-  throttled.retry_after = 2970ms;
-  BOOST_TEST(longest_delay_ms(3s, throttled) == 2970);
-  throttled.retry_after = 1min;
-  BOOST_TEST(longest_delay_ms(3s, throttled) >= 3000);
-}
-
-// A service in trouble is not asked once more by each who waits.
-BOOST_AUTO_TEST_CASE(last_delay_is_not_cut_once_the_budget_is_spent) {
-  ddbmutex::dynamodb::RetryBudget budget;
-  while (budget.draw(ddbmutex::dynamodb::Fault::server_failure)) {
-  }
-  ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::take);
-  for (int i = 0; i < 100; ++i) {
-    const auto delay = pace.delay(failed_in(1ms), 3s).value_or(0ms) / 1ms;
-    BOOST_TEST(delay >= 2500);
-    BOOST_TEST(delay <= 5000);
-  }
-}
-
 // --- What is told then -------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_request_tells_what_failed_before) {
@@ -392,15 +251,6 @@ BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_request_tells_what_failed_before) {
                  "server_failure: as the test wants"),
              error->what());
   server.stop();
-}
-
-// Nobody listens, and so that is the reason, however the time was up.
-BOOST_AUTO_TEST_CASE(time_that_is_up_between_two_requests_is_no_reason) {
-  Absent it(Away::refuses);
-  for (int i = 0; i < 20; ++i) {
-    BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(60ms); }) ==
-               words(Errc::unreachable));
-  }
 }
 
 // Those that were passed over, and the one that does not answer.
@@ -445,7 +295,7 @@ BOOST_AUTO_TEST_CASE(
     many_long_leases_that_are_throttled_are_not_renewed_at_once) {
   using ddbmutex::dynamodb::Fault;
   ddbmutex::dynamodb::RetryBudget budget;
-  budget.throttle().press(400);
+  budget.throttle().count_throttled_renewals(400);
   ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::renew);
   auto throttled = failed_in(1ms);
   throttled.fault = Fault::throttled;

@@ -4,8 +4,6 @@
 
 #include <boost/test/unit_test.hpp>
 #include <functional>
-#include <thread>
-#include <vector>
 
 #include "sigv4/process.hpp"
 #include "sigv4/system.hpp"
@@ -68,36 +66,6 @@ BOOST_AUTO_TEST_CASE(child_sees_nothing_of_its_parent_and_destroys_nothing) {
   }
   BOOST_TEST(Counted::made == 1);
   BOOST_TEST(Counted::destroyed == 1);
-}
-
-BOOST_AUTO_TEST_CASE(destructor_in_a_child_leaves_the_parents_alone) {
-  Counted::destroyed = 0;
-  auto* state = new PerProcess<Counted>;
-  state->get(1);
-  BOOST_TEST(in_a_child([&] {
-    delete state;
-    return Counted::destroyed == 0;
-  }));
-  BOOST_TEST(in_a_child([&] {
-    state->get(2);
-    delete state;
-    return Counted::destroyed == 1;
-  }));
-  delete state;
-  BOOST_TEST(Counted::destroyed == 1);
-}
-
-BOOST_AUTO_TEST_CASE(threads_that_come_at_once_share_one) {
-  for (int round = 0; round < 50; ++round) {
-    PerProcess<int> state;
-    std::vector<int*> seen(4);
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      threads.emplace_back([&, i] { seen[i] = &state.get(7); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (int* one : seen) BOOST_TEST(one == seen[0]);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

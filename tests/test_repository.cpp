@@ -4,7 +4,6 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -109,14 +108,6 @@ BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(public_header_is_needed_by_its_implementation_alone) {
-  for (const std::string& file : all_sources()) {
-    const bool top = floor_of(file) == 1;
-    const auto included = as_set(includes(file));
-    BOOST_TEST((top || included.count("ddbmutex.hpp") == 0), file);
-  }
-}
-
 BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
   const std::map<std::string, std::set<std::string>> rooms = {
       {"curl/",
@@ -187,51 +178,6 @@ BOOST_AUTO_TEST_CASE(source_of_a_part_is_nothing_without_it) {
   }
   const std::set<std::string> wanted = {"HOSTS", "LAYOUTS", "PROFILES"};
   BOOST_TEST(parts == wanted, boost::test_tools::per_element());
-}
-
-// Beside those around a whole source.
-BOOST_AUTO_TEST_CASE(parts_take_few_conditions) {
-  std::size_t lines = 0;
-  for (const std::string& file : all_sources()) {
-    lines += all_matches(read_file(file), "\n *# *(.*DDBMUTEX_NO_)").size();
-  }
-  BOOST_TEST(lines > 0u);
-  BOOST_TEST(lines <= 10u);
-}
-
-// sigv4/README.md lists the files for those who audit them.
-BOOST_AUTO_TEST_CASE(secrets_are_named_in_the_files_to_be_audited_alone) {
-  const std::string list =
-      tests::between(read_file("sigv4/README.md"), "## To audit the keys",
-                     "## To add a source");
-  std::set<std::string> audited;
-  for (std::string name : all_matches(list, "`([a-z0-9_./]+\\.(?:[*]|.pp))`")) {
-    if (name.back() == '*') name.pop_back();
-    audited.insert((fs::path("sigv4") / name).lexically_normal().string());
-  }
-  BOOST_TEST(audited.size() == 11u);
-  const std::regex secret("\\b(secret_access_key|session_token|SigningKey)\\b");
-  std::set<std::string> seen;
-  for (const std::string& file : all_sources()) {
-    const std::string text = read_file(file);
-    if (text.rfind("#ifndef DDBMUTEX_NO_", 0) == 0) continue;
-    if (!std::regex_search(text, secret)) continue;
-    const std::string stem = file.substr(0, file.rfind('.') + 1);
-    BOOST_TEST(audited.count(stem) + audited.count(file) == 1u, file);
-    seen.insert(file);
-  }
-  BOOST_TEST(seen.size() > 5u);
-}
-
-BOOST_AUTO_TEST_CASE(makefile_compiles_every_source_of_the_library) {
-  const std::string makefile = read_file("Makefile");
-  const std::string line =
-      tests::between(makefile, "\nLIB_SOURCES :=", "\nTEST_SOURCES");
-  for (const std::string wanted :
-       {"ddbmutex.cpp ", " ddbmutex/*.cpp", " ddbmutex/*/*.cpp", " sigv4/*.cpp",
-        " sigv4/*/*.cpp"}) {
-    BOOST_TEST(line.find(wanted) != line.npos, wanted);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -29,7 +29,7 @@ class BareMachine {
  public:
   explicit BareMachine(const std::string& processor) {
     for (const char* folder :
-         {"", "engines/dynoxide", "engines/dynalite", "bench/rivals"}) {
+         {"", "engines/dynoxide", "engines/dynalite"}) {
       const fs::path from = project() / "tests" / folder;
       const fs::path to = home_.root / "tree/tests" / folder;
       fs::create_directories(to);
@@ -119,36 +119,6 @@ BOOST_AUTO_TEST_CASE(demo_installs_what_it_needs_and_says_so_first) {
   BOOST_TEST(again.status == 0);
 }
 
-BOOST_AUTO_TEST_CASE(
-    demo_on_other_processors_has_the_engine_that_runs_on_node) {
-  const BareMachine machine("aarch64");
-  BOOST_TEST(machine.setup("demo").said ==
-             installing(kLibrary + " npm ca-certificates nodejs", kAboutNpm,
-                        {"tests/engines/dynalite"}));
-}
-
-BOOST_AUTO_TEST_CASE(demo_on_an_endpoint_of_the_users_needs_no_engine) {
-  BOOST_TEST(BareMachine("x86_64")
-                 .setup("demo", "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1")
-                 .said == installing(kLibrary, "", {}));
-  // A service that speaks TLS also needs the certificates.
-  const std::string certificates =
-      fs::exists("/etc/ssl/certs/ca-certificates.crt") ? ""
-                                                       : " ca-certificates";
-  for (const char* variable : {"AWS_ENDPOINT_URL_DYNAMODB=https://127.0.0.1:1",
-                               "DDBMUTEX_DEMO_AWS=1"}) {
-    BOOST_TEST(BareMachine("x86_64").setup("demo", variable).said ==
-               installing(kLibrary + certificates, "", {}));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(engine_needs_no_compiler) {
-  const BareMachine machine("x86_64");
-  BOOST_TEST(
-      machine.setup("engine").said ==
-      installing("npm ca-certificates nodejs", "", {"tests/engines/dynoxide"}));
-}
-
 BOOST_AUTO_TEST_CASE(tests_need_more_than_the_demo) {
   const BareMachine machine("x86_64");
   const Ran ran = machine.setup("test");
@@ -177,22 +147,6 @@ BOOST_AUTO_TEST_CASE(without_apt_or_root_it_says_what_to_install) {
   machine.command("sudo", "shift; exec \"$@\"");
   BOOST_TEST(machine.setup("demo").status == 0);
   BOOST_TEST(machine.setup("demo").said == "");
-}
-
-BOOST_AUTO_TEST_CASE(target_that_is_not_there_is_refused) {
-  const Ran ran = BareMachine("x86_64").setup("dmeo");
-  BOOST_TEST(ran.status == 2);
-  BOOST_TEST(ran.said == "setup: there is no target dmeo\n");
-  BOOST_TEST(BareMachine("x86_64").setup("").status == 2);
-}
-
-BOOST_AUTO_TEST_CASE(each_rule_of_make_says_what_it_sets_up_for) {
-  const std::string rules =
-      read_file("Makefile") + read_file("packaging/packaging.mk");
-  const auto all = all_matches(rules, "(tests/setup)\\b");
-  const auto told = all_matches(rules, "tests/setup ([a-z]+)\n");
-  BOOST_TEST(all.size() > 5u);
-  BOOST_TEST(told.size() == all.size());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -244,14 +198,6 @@ BOOST_AUTO_TEST_CASE(engine_is_there_for_who_pastes_what_it_says) {
   BOOST_TEST(ran.said == "locked\n");
   BOOST_TEST(ran.status == 0);
   engine.make.type(Pty::kCtrlC);
-  BOOST_TEST(engine.make.end() != -1, engine.make.text());
-  BOOST_TEST(falls_silent(engine.port));
-}
-
-BOOST_AUTO_TEST_CASE(engine_ends_with_the_make_that_is_terminated) {
-  OwnEngine engine;
-  BOOST_TEST(anybody_listens(engine.port));
-  kill(engine.make.pid(), SIGTERM);
   BOOST_TEST(engine.make.end() != -1, engine.make.text());
   BOOST_TEST(falls_silent(engine.port));
 }

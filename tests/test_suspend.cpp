@@ -3,8 +3,6 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <string>
-#include <system_error>
 
 #include "ddbmutex.hpp"
 #include "sigv4/http.hpp"
@@ -18,8 +16,6 @@ using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::BootClock;
 using ddbmutex::DdbMutex;
-using ddbmutex::Loss;
-using ddbmutex::Options;
 using ddbmutex::sigv4::Waker;
 
 namespace {
@@ -56,31 +52,6 @@ BOOST_AUTO_TEST_CASE(wait_for_a_deadline_ends_with_and_without_exchanges) {
   BOOST_TEST(!waker.woken());
 }
 
-// The sending thread.
-BOOST_AUTO_TEST_CASE(renewal_that_is_overdue_is_sent) {
-  ScriptedServer server;
-  Options options = unhurried(table_at(server));
-  options.renew_after = 1s;
-  DdbMutex mutex("x", options);
-  const Suspended suspended;
-  mutex.lock();
-  BOOST_TEST(eventually([&] { return count_of(server, "UpdateItem") >= 2; }));
-}
-
-// The notifying thread.
-BOOST_AUTO_TEST_CASE(lease_that_ended_is_told) {
-  ScriptedServer server;
-  Options options = on_table(table_at(server), 1s);
-  options.auto_renew = false;
-  Told told;
-  options.on_lost = [&](Loss why) { told.add(name_of(why)); };
-  const Suspended suspended;
-  DdbMutex mutex("x", options);
-  mutex.lock();
-  BOOST_TEST(told.wait_for(1));
-  BOOST_TEST(told.text() == "expired");
-}
-
 BOOST_AUTO_TEST_CASE(waiter_in_line_gives_up_in_time) {
   ScriptedServer server;
   DdbMutex mutex("x", unhurried(table_at(server)));
@@ -88,31 +59,6 @@ BOOST_AUTO_TEST_CASE(waiter_in_line_gives_up_in_time) {
   std::atomic<bool> got{true};
   BOOST_TEST(ends_suspended([&] { got = mutex.try_lock_for(500ms); }));
   BOOST_TEST(!got.load());
-}
-
-BOOST_AUTO_TEST_CASE(waiter_between_looks_goes_on_and_gives_up_in_time) {
-  Rivals hosts;
-  hosts.ours.lock();
-  Options options = unhurried(table_at(hosts.engine));
-  options.first_poll = options.longest_poll = 1h;
-  DdbMutex waiter(hosts.name, options);
-  std::atomic<bool> got{true};
-  BOOST_TEST(ends_suspended([&] { got = waiter.try_lock_for(1s); }));
-  BOOST_TEST(!got.load());
-}
-
-// An exchange that hangs, and between attempts.
-BOOST_AUTO_TEST_CASE(take_that_gets_no_answer_gives_up_in_time) {
-  ScriptedServer server;
-  Options options = unhurried(table_at(server));
-  options.request_timeout = 500ms;
-  DdbMutex mutex("x", options);
-  server.script(hanging());
-  std::error_code ec;
-  BOOST_TEST(ends_suspended([&] { (void)mutex.try_lock(ec); }));
-  BOOST_TEST((ec == ddbmutex::Errc::timed_out), ec.message());
-  for (int i = 0; i < 100; ++i) server.script(server_failure());
-  BOOST_TEST(ends_suspended([&] { (void)mutex.try_lock_for(1s, ec); }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

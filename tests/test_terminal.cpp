@@ -98,18 +98,6 @@ BOOST_AUTO_TEST_CASE(program_reads_a_password_from_the_terminal) {
   BOOST_TEST(desk.was_signed_by("AKIDOPENSESAME"));
 }
 
-// As bash's `read -s` does, and Python's getpass.
-BOOST_AUTO_TEST_CASE(program_reads_a_password_from_its_stdin) {
-  const Desk desk("printf 'Password: ' >/dev/tty\nread -r -s x\n" + kPrints,
-                  "/bin/bash");
-  Pty pty(desk.run(), desk.environment());
-  BOOST_TEST_REQUIRE(pty.says("Password: "), pty.text());
-  pty.type("OPENSESAME\n");
-  BOOST_TEST(pty.says("do ne"), pty.text());
-  BOOST_TEST(pty.end() == 0);
-  BOOST_TEST(desk.was_signed_by("AKIDOPENSESAME"));
-}
-
 // It ignores what Ctrl-C sends, so only we can end it.
 BOOST_AUTO_TEST_CASE(program_that_is_given_up_is_ended_and_the_echo_is_back) {
   const Desk desk(
@@ -139,40 +127,6 @@ BOOST_AUTO_TEST_CASE(program_that_asks_in_the_background_is_an_error_at_once) {
   BOOST_TEST(bash.says("status 77"), bash.text());
   BOOST_TEST(!has(bash.text(), "Stopped"), bash.text());
   BOOST_TEST(has_ended(desk.pid_in("self")));
-}
-
-// The terminal's settings count as the terminal: SIGTTOU.
-BOOST_AUTO_TEST_CASE(program_that_changes_settings_in_the_background_is_ended) {
-  const Desk desk("stty -echo </dev/tty\n" + kPrints);
-  Pty bash({"/bin/bash", "--norc", "--noprofile", "-i"}, desk.environment(), 24,
-           200);
-  bash.type("PS1=; ddbmutex run job echo do ne &\n");
-  BOOST_TEST(bash.says("but this process is in the background"), bash.text());
-}
-
-// In the background.
-BOOST_AUTO_TEST_CASE(program_that_asks_nothing_runs_in_the_background) {
-  const Desk desk("x=QUIET\n" + kPrints);
-  Pty bash({"/bin/bash", "--norc", "--noprofile", "-i"}, desk.environment(), 24,
-           200);
-  bash.type("PS1=; ddbmutex run job echo do ''ne &\n");
-  BOOST_TEST(bash.says("\ndo ne"), bash.text());
-  BOOST_TEST(desk.was_signed_by("AKIDQUIET"));
-}
-
-// For two threads, or two processes of a pipeline.  Neither is stopped.
-BOOST_AUTO_TEST_CASE(two_programs_may_ask_at_once) {
-  const Desk desk("exec 3<>/dev/tty\nprintf 'Password: ' >&3\nread x <&3\n" +
-                  kPrints);
-  Pty pty({"/bin/bash", "-c",
-           "ddbmutex run one echo first & ddbmutex run two echo second; wait"},
-          desk.environment());
-  BOOST_TEST_REQUIRE(pty.says("Password: "), pty.text());
-  BOOST_TEST_REQUIRE(pty.says("Password: "), pty.text());
-  pty.type("a\nb\n");
-  BOOST_TEST(pty.end() == 0, pty.text());
-  BOOST_TEST(has(pty.text(), "first"), pty.text());
-  BOOST_TEST(has(pty.text(), "second"), pty.text());
 }
 
 // The second one found the echo off already.

@@ -5,11 +5,10 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
-#include <list>
 #include <memory>
-#include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "ddbmutex.hpp"
@@ -26,6 +25,7 @@ using ddbmutex::Errc;
 using ddbmutex::Error;
 using ddbmutex::Options;
 using ddbmutex::Table;
+using ddbmutex::TableOptions;
 
 namespace {
 
@@ -71,30 +71,6 @@ Options hasty(const std::shared_ptr<Table>& table) {
 
 BOOST_AUTO_TEST_SUITE(threads)
 
-// --- Order and exclusion ---------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(threads_and_hosts_exclude_each_other) {
-  Rivals hosts;
-  int count = 0;  // Guarded by the lock: two hosts, two threads each.
-  std::atomic<bool> inside{false};
-  const auto work = [&](DdbMutex& mutex) {
-    for (int i = 0; i < 10; ++i) {
-      const std::lock_guard guard(mutex);
-      if (inside.exchange(true)) throw Error(Errc::lease_lost, "two are in");
-      ++count;
-      inside = false;
-    }
-  };
-  std::list<Aside> threads;
-  for (DdbMutex* mutex : {&hosts.ours, &hosts.theirs}) {
-    for (int i = 0; i < 2; ++i)
-      threads.emplace_back([&, mutex] { work(*mutex); });
-  }
-  for (Aside& thread : threads) BOOST_TEST(thread.thrown() == "none");
-  BOOST_TEST(count == 40);
-  BOOST_TEST(is_free(hosts.engine, hosts.name));
-}
-
 // --- Locking twice, unlocking for another ----------------------------------
 
 BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
@@ -121,86 +97,7 @@ BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
   BOOST_TEST(!ec);
 }
 
-BOOST_AUTO_TEST_CASE(lock_may_be_unlocked_by_another_thread) {
-  Gated x;
-  x.mutex->lock();
-  Aside aside([&] { x.mutex->release(); });
-  BOOST_TEST(aside.thrown() == "none");
-  BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(x.free());
-  // The thread that locked it knows of nothing that would be locked twice.
-  BOOST_TEST(thrown_by([&] { x.mutex->lock(); }) == "none");
-}
-
-// It has the lock no more, though the release is not over yet.
-BOOST_AUTO_TEST_CASE(thread_that_locked_waits_while_another_unlocks) {
-  ScriptedServer server([](const SeenRequest& request) {
-    Reply reply = Reply::ok("{}");
-    reply.hangs = action_of(request) == "DeleteItem";
-    return reply;
-  });
-  DdbMutex mutex("x", unhurried(table_at(server)));
-  Event locked;
-  Event unlocking;
-  Aside locker([&] {
-    mutex.lock();
-    locked.set();
-    unlocking.wait();
-    mutex.lock();
-  });
-  BOOST_TEST_REQUIRE(locked.wait());
-  Aside unlocker([&] { mutex.unlock(); });
-  BOOST_TEST(eventually([&] { return count_of(server, "DeleteItem") == 1; }));
-  unlocking.set();
-  BOOST_TEST(locker.rests());
-  server.release();
-  BOOST_TEST(locker.thrown() == "none");
-  BOOST_TEST(mutex.owns_lock());
-  Aside last([&] { mutex.unlock(); });
-  BOOST_TEST(eventually([&] {
-    server.release();
-    return last.done();
-  }));
-}
-
-BOOST_AUTO_TEST_CASE(lock_by_a_thread_that_has_ended_can_be_locked_by_others) {
-  ScriptedServer server;
-  DdbMutex mutex("x", unhurried(table_at(server)));
-  std::thread([&] { mutex.lock(); }).join();
-  BOOST_TEST(mutex.owns_lock());
-  BOOST_TEST(!mutex.try_lock());
-  mutex.unlock();
-  BOOST_TEST(mutex.try_lock());
-}
-
 // --- Waits that are ended --------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(cancel_ends_waits_here_and_not_the_lock) {
-  ScriptedServer server;
-  DdbMutex mutex("x", unhurried(table_at(server)));
-  mutex.lock();
-  Aside one([&] { mutex.lock(); });
-  Aside other([&] { (void)mutex.try_lock_for(1h); });
-  BOOST_TEST(one.rests());
-  BOOST_TEST(other.rests());
-  mutex.cancel();
-  BOOST_TEST(one.thrown() == kCancelled);
-  BOOST_TEST(other.thrown() == kCancelled);
-  BOOST_TEST(mutex.owns_lock());
-  mutex.unlock();
-  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
-}
-
-BOOST_AUTO_TEST_CASE(cancel_ends_a_wait_between_looks) {
-  Gated x;
-  write_row(x.gate.engine(), x.name, live_record());
-  Aside waiter([&] { x.mutex->lock(); });
-  BOOST_TEST(eventually([&] { return x.table->stats().get_item >= 2; }));
-  x.mutex->cancel();
-  BOOST_TEST(waiter.thrown() == kCancelled);
-  delete_row(x.gate.engine(), x.name);
-  BOOST_TEST(thrown_by([&] { x.mutex->lock(); }) == "none");
-}
 
 BOOST_AUTO_TEST_CASE(close_ends_all_waits_of_a_table_now_and_later) {
   Gated x;
@@ -303,21 +200,54 @@ BOOST_AUTO_TEST_CASE(unlock_that_hangs_returns_in_time_and_goes_on) {
   BOOST_TEST(x.released_until([&] { return x.free(); }));
 }
 
-BOOST_AUTO_TEST_CASE(release_that_is_refused_is_told) {
-  ScriptedServer server([](const SeenRequest& request) {
-    return action_of(request) == "DeleteItem"
-               ? failure(400, "AccessDeniedException")
-               : Reply::ok("{}");
+// --- What one call hears, and what a user's function throws -----------------
+
+BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
+  std::atomic<bool> stopped{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    const bool first = request.body.find("ddblock-held") != std::string::npos;
+    if (first || !stopped) return Reply{};
+    // As if this machine had stood still for an hour.
+    return with_header(server_failure(), "Date", http_date(1h));
   });
-  DdbMutex mutex("x", unhurried(table_at(server)));
-  mutex.lock();
-  const auto error = error_of([&] { mutex.release(); });
+  const auto table = table_at(server);
+  Told told;
+  // Not renewed before the other call is heard.
+  Options options = on_table(table, 10min);
+  options.on_lost = [&](ddbmutex::Loss loss) { told.add(name_of(loss)); };
+  DdbMutex held("held", options);
+  DdbMutex other("other", unhurried(table));
+  held.lock();
+  BOOST_REQUIRE(held.owns_lock());
+
+  stopped = true;
+  Aside waiter([&] {
+    if (other.try_lock_for(1h)) other.unlock();
+  });
+  // While that call goes on.
+  BOOST_TEST(eventually([&] { return !held.owns_lock(); }));
+  BOOST_TEST(!waiter.done());
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "expired");
+  other.cancel();
+  BOOST_TEST(waiter.ends());
+}
+
+BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_has_none) {
+  ScriptedServer server;
+  TableOptions options = table_options(server);
+  options.credentials_source = []() -> std::optional<ddbmutex::Credentials> {
+    throw std::runtime_error("the vault is shut");
+  };
+  Options patient = unhurried(std::make_shared<Table>(options));
+  patient.patience = 200ms;
+  DdbMutex mutex("m", patient);
+  const auto error = error_of([&] { mutex.lock(); });
   BOOST_REQUIRE(error.has_value());
-  BOOST_TEST((error->code() == Errc::access_denied), error->what());
-  BOOST_TEST(has(error->what(), "\"x\""), error->what());
-  BOOST_TEST(has(error->what(), "release"), error->what());
-  BOOST_TEST(!mutex.owns_lock());
-  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
+  BOOST_TEST((error->code() == Errc::no_keys));
+  BOOST_TEST(std::string(error->what()).find("the vault is shut") !=
+             std::string::npos);
+  BOOST_TEST(server.request_count() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,14 +5,11 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "sigv4/sigv4.hpp"
 #include "tests/support/agent.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -21,7 +18,6 @@
 using namespace std::chrono_literals;
 using ddbmutex::Errc;
 using tests::Agent;
-using tests::eventually;
 using tests::has;
 using tests::Stage;
 
@@ -83,11 +79,8 @@ bool is_refused_in_passing(const std::string& result) {
 
 // One command of a new agent, and why it failed, if it did.
 struct Said {
-  Said(const Stage& it, const std::string& command)
-      : Said(it, it.environment(), command) {}
-  Said(const Stage& it, const std::vector<std::string>& environment,
-       const std::string& command) {
-    Agent agent(it.engine.table(), environment);
+  Said(const Stage& it, const std::string& command) {
+    Agent agent(it.engine.table(), it.environment());
     // "lock" ends by itself, or will not: no request of it is given up.
     agent.make("a", tests::fresh_name(),
                command == "lock" ? "request_timeout=20000" : "");
@@ -139,20 +132,6 @@ BOOST_DATA_TEST_CASE(endpoint_with_bad_certificate_is_an_error_at_once,
   BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
 }
 
-BOOST_DATA_TEST_CASE(sts_with_bad_certificate_gives_no_keys, kBadCertificates,
-                     certificate) {
-  Stage it;
-  it.web_identity();
-  const std::string url = it.aws.url_with(certificate.name);
-  it.set("AWS_ENDPOINT_URL_STS", url);
-  const Said said(it, "try");
-  BOOST_TEST(said.result == tests::refused(Errc::no_keys));
-  BOOST_TEST(has(said.why, certificate.told), said.why);
-  BOOST_TEST(has(said.why, url), said.why);
-  BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
-  BOOST_TEST(it.secret_in(said.why + it.log()) == "");
-}
-
 BOOST_AUTO_TEST_CASE(certificate_is_trusted_by_a_ca_from_every_place) {
   Stage it;
   it.static_keys();
@@ -171,19 +150,6 @@ BOOST_AUTO_TEST_CASE(certificate_is_trusted_by_a_ca_from_every_place) {
 
   it.set("AGENT_CA_FILE", ca);  // An option, and so before all.
   BOOST_TEST(Said(it, "lock").result == "true");
-}
-
-BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_a_bad_option) {
-  ddbmutex::TableOptions options = tests::table_options("https://127.0.0.1:1");
-  options.ca_file = "/nowhere/ca.pem";
-  try {
-    const ddbmutex::Table table(options);
-    BOOST_ERROR("nothing was thrown");
-  } catch (const ddbmutex::Error& error) {
-    BOOST_TEST((error.code() == Errc::bad_option));
-    BOOST_TEST(error.field() == "ca_file");
-    BOOST_TEST(has(error.what(), "/nowhere/ca.pem"), error.what());
-  }
 }
 
 namespace {
@@ -207,61 +173,7 @@ struct OldServer {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(
-    server_that_speaks_no_tls_later_than_1_1_is_not_spoken_to) {
-  Stage it;
-  it.static_keys();
-  const OldServer later(it.aws.certificates(), "-tls1_2");
-  it.set("AWS_ENDPOINT_URL_DYNAMODB", later.url);
-  // It takes the request, and knows no answer to it.
-  Agent agent(it.engine.table(), it.environment());
-  agent.make("a", tests::fresh_name());
-  BOOST_TEST(agent.ask("try a") == tests::refused(Errc::timed_out));
-  const OldServer old(it.aws.certificates(), "-tls1_1");
-  it.set("AWS_ENDPOINT_URL_DYNAMODB", old.url);
-  const Said said(it, "try");
-  BOOST_TEST(is_refused_in_passing(said.result), said.result);
-  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
-}
-
 // --- Proxies -----------------------------------------------------------------
-
-BOOST_DATA_TEST_CASE(dynamodb_and_sts_are_reached_through_the_proxy_of,
-                     std::vector<std::string>({"HTTPS_PROXY", "https_proxy",
-                                               "ALL_PROXY"}),
-                     variable) {
-  Stage it;
-  it.web_identity();
-  it.set(variable, it.aws.proxy_url());
-  Agent agent(it.engine.table(), it.environment());
-  agent.make("a", tests::fresh_name(), "request_timeout=20000");
-  for (int i = 0; i < 10; ++i) {
-    BOOST_TEST_REQUIRE(agent.ask("lock a") == "true", agent.ask("why a"));
-    BOOST_TEST_REQUIRE(agent.ask("release a") == "true", agent.ask("why a"));
-  }
-  BOOST_TEST(it.gateway.counts().good_signatures() >= 20);
-  const tests::AwsLog log = it.aws.log();
-  BOOST_TEST(log.plain() == 0);
-  BOOST_TEST(log.refused() == 0);
-  BOOST_TEST(times_asked(log, it.aws.url("sts")) == 1);
-  // One tunnel a connection, and connections are kept: the caller's, and that
-  // of the thread that renews.
-  const int tunnels = times_asked(log, it.gateway.url());
-  BOOST_TEST(tunnels >= 1);
-  BOOST_TEST(tunnels <= 2);
-  BOOST_TEST(log.connects() == tunnels + 1);
-}
-
-BOOST_DATA_TEST_CASE(proxy_is_passed_by_for_hosts_of,
-                     std::vector<std::string>({"NO_PROXY", "no_proxy"}),
-                     variable) {
-  Stage it;
-  it.web_identity();
-  it.set("HTTPS_PROXY", it.aws.proxy_url());
-  it.set(variable, "example.com,127.0.0.1,localhost");
-  BOOST_TEST(Said(it, "lock").result == "true");
-  BOOST_TEST(it.aws.log().targets().size() == 0U);
-}
 
 // The CA that vouches for the server vouches for the proxy, for all that sends.
 BOOST_AUTO_TEST_CASE(dynamodb_and_sts_are_reached_through_a_proxy_of_tls) {
@@ -273,37 +185,6 @@ BOOST_AUTO_TEST_CASE(dynamodb_and_sts_are_reached_through_a_proxy_of_tls) {
   const tests::AwsLog log = it.aws.log();
   BOOST_TEST(times_asked(log, it.aws.url("sts")) == 1);
   BOOST_TEST(times_asked(log, it.gateway.url()) >= 1);
-}
-
-BOOST_DATA_TEST_CASE(proxy_with_bad_certificate_is_told_as_such,
-                     kBadCertificates, certificate) {
-  Stage it;
-  it.static_keys();
-  it.set("HTTPS_PROXY", it.aws.tls_proxy_url(certificate.name));
-  const Said said(it, "lock");
-  BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
-  BOOST_TEST(has(said.why, certificate.told), said.why);
-  BOOST_TEST(has(said.why, "the proxy's certificate was refused"), said.why);
-  BOOST_TEST(it.aws.log().targets().size() == 0U);
-}
-
-// libcurl 7.88 loses the reason, within TLS to a proxy, if it is not the name.
-BOOST_AUTO_TEST_CASE(server_with_bad_certificate_behind_a_proxy_gets_nothing) {
-  Stage it;
-  it.static_keys();
-  it.set("HTTPS_PROXY", it.aws.tls_proxy_url("good"));
-  for (const Certificate& certificate : kBadCertificates) {
-    it.set("AWS_ENDPOINT_URL_DYNAMODB", it.aws.url_with(certificate.name));
-    const Said said(it, "try");
-    BOOST_TEST((said.result == tests::refused(Errc::bad_certificate) ||
-                is_refused_in_passing(said.result)),
-               said.result);
-    BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
-  }
-  it.set("AWS_ENDPOINT_URL_DYNAMODB", it.aws.url_with("other-host"));
-  const Said said(it, "lock");
-  BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
-  BOOST_TEST(has(said.why, "the server's certificate was refused"), said.why);
 }
 
 BOOST_AUTO_TEST_CASE(proxy_that_speaks_no_tls_later_than_1_1_is_not_spoken_to) {
@@ -350,14 +231,6 @@ BOOST_AUTO_TEST_CASE(password_of_a_proxy_is_told_to_it_and_to_nobody_else) {
 BOOST_DATA_TEST_CASE(
     password_of_a_proxy_that_is_not_understood_is_not_told,
     std::vector<std::string>({"http://porter:password-of-porter@127.0.0.1:x",
-                              "http://porter:password-of-porter@[::1",
-                              "http://porter:password-of-porter@127.0.0.1 :1",
-                              "ftp://porter:password-of-porter@127.0.0.1:1",
-                              "porter:password-of-porter@127.0.0.1:99999",
-                              "http://porter:password-of-porter@127.0.0.1:1",
-                              "http://porter:password-of-porter%40proxy:3128",
-                              "http://porter:password-of-porter:3128",
-                              "http://porter:password-of-porter",
                               "porter:password-of-porter"}),
     proxy) {
   Stage it;
@@ -380,44 +253,6 @@ BOOST_DATA_TEST_CASE(
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(tls_and_proxies)
-
-// As after a mistake in its rules, which is put right.
-BOOST_DATA_TEST_CASE(proxy_that_refuses_is_asked_again,
-                     std::vector<int>({403, 407, 502, 503}), status) {
-  Stage it;
-  it.static_keys();
-  it.set("HTTPS_PROXY", it.aws.proxy_url());
-  it.aws.control("POST", "/proxy",
-                 "{\"refuse\":" + std::to_string(status) + "}");
-  const Said said(it, "try");
-  BOOST_TEST(is_refused_in_passing(said.result), said.result);
-  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
-  BOOST_TEST(has(it.log(), std::to_string(status)), it.log());
-
-  Agent agent(it.engine.table(), it.environment());
-  agent.make("a", tests::fresh_name());
-  it.aws.forget();
-  BOOST_TEST(agent.ask("begin a lock") == "begun");
-  BOOST_TEST(eventually([&] { return it.aws.log().refused() >= 2; }));
-  it.aws.control("POST", "/proxy", R"({"refuse":null})");
-  BOOST_TEST(agent.ask("join a") == "true");
-}
-
-BOOST_AUTO_TEST_CASE(proxy_that_closes_is_unreachable_and_asked_again) {
-  Stage it;
-  it.static_keys();
-  tests::ScriptedServer proxy;
-  proxy.refuse(1000, tests::Ending::close);
-  it.set("HTTPS_PROXY", "http://127.0.0.1:" + std::to_string(proxy.port()));
-  Agent agent(it.engine.table(), it.environment());
-  agent.make("a", tests::fresh_name());
-  BOOST_TEST(eventually([&] {
-    const std::string result = agent.ask("try_for a 1000");
-    BOOST_TEST(is_refused_in_passing(result), result);
-    return proxy.connection_count() >= 2;
-  }));
-  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
-}
 
 // Whatever stands in the variables: keys would go through strangers' hands.
 BOOST_DATA_TEST_CASE(no_proxy_is_used_for_keys_of, kNearServices, service) {
@@ -442,57 +277,24 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(redirects)
 
-BOOST_DATA_TEST_CASE(redirect_of_dynamodb_is_not_followed,
-                     std::vector<int>({301, 302, 303, 307, 308}), status) {
-  Stage it;
-  it.static_keys();
-  tests::ScriptedServer elsewhere;
-  tests::Reply reply = tests::Reply::error(status, "");
-  reply.headers.emplace_back("Location", elsewhere.url());
-  tests::ScriptedServer server([&](const auto&) { return reply; });
-  it.set("AWS_ENDPOINT_URL_DYNAMODB",
-         "http://127.0.0.1:" + std::to_string(server.port()));
-  const Said said(it, "try");
-  BOOST_TEST(is_refused_in_passing(said.result), said.result);
-  BOOST_TEST(has(it.log(), "HTTP status " + std::to_string(status)), it.log());
-  BOOST_TEST(server.request_count() >= 1);
-  BOOST_TEST(elsewhere.connection_count() == 0);
-}
-
 namespace {
 
-void sign_on(Stage& it) {
-  it.aws.sso_token("access-token-of-a-sign-on", 1h);
-  it.write(".aws/config",
-           "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
-           "sso_role_name = locker\n[sso-session work]\n"
-           "sso_region = us-east-1\nsso_start_url = https://work.example\n");
-  std::filesystem::create_directories(it.home.root / ".aws/sso/cache");
-  it.write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex("work") + ".json",
-           R"({"accessToken":"access-token-of-a-sign-on",)"
-           R"("expiresAt":"2099-01-01T00:00:00Z"})");
-}
-
 const std::vector<Service> kAllServices = {
-    kNearServices[0],
-    kNearServices[1],
-    {"sts", [](Stage& it) { it.web_identity(); }},
-    {"sso", sign_on}};
+    kNearServices[0], {"sts", [](Stage& it) { it.web_identity(); }}};
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(redirect_of_a_key_service_is_not_followed,
-                     kAllServices* boost::unit_test::data::make({302, 307}),
-                     service, status) {
+BOOST_DATA_TEST_CASE(redirect_of_a_key_service_is_not_followed, kAllServices,
+                     service) {
   Stage it;
   service.set_up(it);
   tests::AwsFault away{service.name, "*", "redirect"};
   away.times = 0;
-  away.status = status;
+  away.status = 307;
   it.aws.fault(away);
   const Said said(it, "try");
   BOOST_TEST(said.result == tests::refused(Errc::no_keys), said.result);
-  BOOST_TEST(has(said.why, std::to_string(status)), said.why);
+  BOOST_TEST(has(said.why, "307"), said.why);
   const tests::AwsLog log = it.aws.log();
   BOOST_TEST(log.count(service.name) >= 1);
   for (const auto& request : log.requests()) {

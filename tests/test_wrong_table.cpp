@@ -220,22 +220,6 @@ BOOST_DATA_TEST_CASE(table_that_comes_back_with_another_key_lets_nobody_in,
   BOOST_TEST(has(keyed.items(), R"("Count":0)"), keyed.items());
 }
 
-// The keys of what a guarded write writes say nothing of the lock's table.
-BOOST_DATA_TEST_CASE(wrong_key_in_a_guarded_write_is_not_the_tables, kEngines,
-                     kind) {
-  Engine& engine = Engine::running(kind);
-  const KeyedTable keyed(engine, kRightKey), users(engine, {{"id", "S"}});
-  const auto table = keyed.new_table();
-  DdbMutex mutex("x", unhurried(table)), other("y", unhurried(table));
-  mutex.lock();
-  std::error_code ec;
-  mutex.guarded_write(R"([{"Put":{"TableName":")" + users.name() +
-                          R"(","Item":{"name":{"S":"a"}}}}])",
-                      ec);
-  BOOST_TEST(static_cast<bool>(ec));
-  BOOST_TEST(error_of_lock(other) == "none");
-}
-
 // One odd answer to a renewal loses that lock, and no other.
 BOOST_AUTO_TEST_CASE(wrong_key_told_to_a_renewal_is_not_the_tables) {
   Gate gate;
@@ -258,27 +242,6 @@ BOOST_AUTO_TEST_CASE(wrong_key_told_to_a_renewal_is_not_the_tables) {
   BOOST_TEST(thrown_by([&] { other.release(); }) == "none");
   BOOST_TEST(is_free(gate.engine(), other.name()));
   BOOST_TEST(error_of_lock(third) == "none");
-}
-
-// What is lost with its table is told as lost, and as nothing else later.
-BOOST_DATA_TEST_CASE(held_lock_is_lost_with_its_table, kEngines, kind) {
-  Engine& engine = Engine::running(kind);
-  KeyedTable keyed(engine, kRightKey);
-  Told told;
-  Options options = unhurried(keyed.new_table());
-  options.on_lost = [&](ddbmutex::Loss why) { told.add(name_of(why)); };
-  DdbMutex mutex("x", options);
-  mutex.lock();
-  keyed.remove();
-  keyed.make({{"uuid", "S"}});
-  std::error_code ec;
-  mutex.renew(ec);
-  BOOST_TEST((ec == Errc::lease_lost), ec.message());
-  BOOST_TEST(!mutex.owns_lock());
-  BOOST_TEST(told.wait_for(1));
-  mutex.unlock();
-  BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
-  BOOST_TEST(told.text() == "deleted");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -26,6 +26,53 @@ using std::chrono::milliseconds;
 
 namespace {
 
+constexpr struct {
+  Action action;
+  char name[19];
+} kActionNames[] = {
+    {Action::get_item, "GetItem"},
+    {Action::put_item, "PutItem"},
+    {Action::update_item, "UpdateItem"},
+    {Action::delete_item, "DeleteItem"},
+    {Action::describe_table, "DescribeTable"},
+    {Action::create_table, "CreateTable"},
+    {Action::update_time_to_live, "UpdateTimeToLive"},
+    {Action::delete_table, "DeleteTable"},
+    {Action::scan, "Scan"},
+    {Action::query, "Query"},
+    {Action::transact_write_items, "TransactWriteItems"},
+};
+
+constexpr struct {
+  Fault fault;
+  char name[17];
+} kFaultNames[] = {
+    {Fault::none, "none"},
+    {Fault::condition_failed, "condition_failed"},
+    {Fault::no_keys, "no_keys"},
+    {Fault::no_target, "no_target"},
+    {Fault::bad_keys, "bad_keys"},
+    {Fault::expired_keys, "expired_keys"},
+    {Fault::access_denied, "access_denied"},
+    {Fault::no_table, "no_table"},
+    {Fault::table_in_use, "table_in_use"},
+    {Fault::wrong_key, "wrong_key"},
+    {Fault::bad_request, "bad_request"},
+    {Fault::unknown_action, "unknown_action"},
+    {Fault::bad_certificate, "bad_certificate"},
+    {Fault::keys_awaited, "keys_awaited"},
+    {Fault::no_memory, "no_memory"},
+    {Fault::unreachable, "unreachable"},
+    {Fault::disconnected, "disconnected"},
+    {Fault::timed_out, "timed_out"},
+    {Fault::throttled, "throttled"},
+    {Fault::server_failure, "server_failure"},
+    {Fault::conflict, "conflict"},
+    {Fault::bad_answer, "bad_answer"},
+    {Fault::skewed_time, "skewed_time"},
+    {Fault::cancelled, "cancelled"},
+};
+
 struct CodedFault {
   const char* codes;  // All with this meaning, separated by blanks.
   Fault fault;
@@ -394,29 +441,8 @@ void BodyReader::read() {
 }  // namespace
 
 const char* name_of(Action action) {
-  switch (action) {
-    case Action::get_item:
-      return "GetItem";
-    case Action::put_item:
-      return "PutItem";
-    case Action::update_item:
-      return "UpdateItem";
-    case Action::delete_item:
-      return "DeleteItem";
-    case Action::describe_table:
-      return "DescribeTable";
-    case Action::create_table:
-      return "CreateTable";
-    case Action::update_time_to_live:
-      return "UpdateTimeToLive";
-    case Action::delete_table:
-      return "DeleteTable";
-    case Action::scan:
-      return "Scan";
-    case Action::query:
-      return "Query";
-    case Action::transact_write_items:
-      return "TransactWriteItems";
+  for (const auto& known : kActionNames) {
+    if (known.action == action) return known.name;
   }
   return "";
 }
@@ -427,55 +453,8 @@ bool is_of_an_item(Action action) {
 }
 
 const char* name_of(Fault fault) {
-  switch (fault) {
-    case Fault::none:
-      return "none";
-    case Fault::condition_failed:
-      return "condition_failed";
-    case Fault::no_keys:
-      return "no_keys";
-    case Fault::no_target:
-      return "no_target";
-    case Fault::bad_keys:
-      return "bad_keys";
-    case Fault::expired_keys:
-      return "expired_keys";
-    case Fault::access_denied:
-      return "access_denied";
-    case Fault::no_table:
-      return "no_table";
-    case Fault::table_in_use:
-      return "table_in_use";
-    case Fault::wrong_key:
-      return "wrong_key";
-    case Fault::bad_request:
-      return "bad_request";
-    case Fault::unknown_action:
-      return "unknown_action";
-    case Fault::bad_certificate:
-      return "bad_certificate";
-    case Fault::keys_awaited:
-      return "keys_awaited";
-    case Fault::no_memory:
-      return "no_memory";
-    case Fault::unreachable:
-      return "unreachable";
-    case Fault::disconnected:
-      return "disconnected";
-    case Fault::timed_out:
-      return "timed_out";
-    case Fault::throttled:
-      return "throttled";
-    case Fault::server_failure:
-      return "server_failure";
-    case Fault::conflict:
-      return "conflict";
-    case Fault::bad_answer:
-      return "bad_answer";
-    case Fault::skewed_time:
-      return "skewed_time";
-    case Fault::cancelled:
-      return "cancelled";
+  for (const auto& known : kFaultNames) {
+    if (known.fault == fault) return known.name;
   }
   return "";
 }
@@ -506,7 +485,7 @@ bool Answer::outcome_unknown() const {
   }
 }
 
-void Answer::tell(Answer& to) const {
+void Answer::copy_fault_to(Answer& to) const {
   to.fault = fault;
   to.message = message;
   to.request_id = request_id;

@@ -75,8 +75,7 @@ const char* name_of(Fault fault);
 inline bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
-// Whether it is transient.
-inline bool is_passing(Fault fault) {
+inline bool is_transient(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
 
@@ -117,8 +116,8 @@ struct Answer {
 
   // Whether the write may have been applied, or may be applied later.
   bool outcome_unknown() const;
-  // Copies to `to` what describes the fault, and nothing else.
-  void tell(Answer& to) const;
+  // Copies what describes the fault, and nothing else.
+  void copy_fault_to(Answer& to) const;
 };
 
 // Sets the fault to bad_answer.

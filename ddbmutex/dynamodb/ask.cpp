@@ -23,7 +23,7 @@ void give_up(Answer& answer, bool cancelled) {
 
 Answer ask(const Caller& caller, Action action, std::string_view body,
            bool* maybe_applied, Reader reader, const Wanted& wanted) {
-  Retry retry(caller.budget, Retry::Urgency::waits);
+  Retry retry(caller.budget, Retry::Urgency::can_wait);
   bool unknown = false;
   if (maybe_applied == nullptr) maybe_applied = &unknown;
   *maybe_applied = false;

@@ -81,9 +81,7 @@ std::string Client::endpoint() const {
 // Called when the keys have changed, and once a day.
 Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
                                   std::string_view amz_date) {
-  auto site = std::make_shared<Site>();
-  site->keys = keys;
-  site->target = options_.target;
+  auto site = std::make_shared<Site>(keys, options_.target);
   Target& target = site->target;
   if (sigv4::kRegionMayComeLater && target.region.empty()) {
     complete(target, {keys->region, "the region found"});
@@ -96,13 +94,13 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
     const std::string owner = account_of_table(options_.table, target.region);
     use_account(target, owner.empty() ? own.account_id : owner);
   }
-  sigv4::normal_url(target.endpoint).swap(site->url);
+  site->url = sigv4::normal_url(target.endpoint);
   site->parts = sigv4::parts_of(site->url);
   const std::lock_guard guard(mutex_);
   return site_ = std::move(site);
 }
 
-// begin() sends nothing then.
+// Sets the answer, so that begin() sends nothing.
 Answer& Client::Pending::answer_unsent(Fault fault) {
   answer_ = std::make_unique<Answer>();
   answer_->fault = fault;
@@ -137,7 +135,8 @@ std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
     site = site_;
     pending->clock_ = clock_;
   }
-  sigv4::Keys::OutcomePtr newer;  // Keys than those of the site, or null.
+  // Keys that replace the site's; null if the site's are still current.
+  sigv4::Keys::OutcomePtr newer;
   if (site == nullptr || !keys_.still_are(*site->keys, now)) {
     sigv4::Keys::Current current = keys_.now(now);
     if (lacks_keys(*pending, current)) return pending;
@@ -147,10 +146,11 @@ std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
   pending->amz_date_ =
       sigv4::amz_date(pending->signed_at_ / std::chrono::seconds(1));
   const std::string_view date = pending->amz_date_;
-  const bool other =
+  const bool keys_changed =
       newer != nullptr && (site == nullptr || site->keys != newer);
-  if (other || !sigv4::begins_with(site->key.scope(), date.substr(0, 8))) {
-    site = make_site(other ? newer : site->keys, date);
+  if (keys_changed ||
+      !sigv4::begins_with(site->key.scope(), date.substr(0, 8))) {
+    site = make_site(keys_changed ? newer : site->keys, date);
   }
   const Target& target = site->target;
   if (!target.error.empty()) {
@@ -199,10 +199,10 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   if (!begun) {
     answer = std::move(*pending->answer_);
     answer.sent_at = answer.received_at = BootClock::now();
-    sigv4::has_memory_for([&] { log_fault(answer); });
+    sigv4::try_with_memory([&] { log_fault(answer); });
     return answer;
   }
-  const bool read = sigv4::has_memory_for([&] {
+  const bool read = sigv4::try_with_memory([&] {
     answer =
         read_answer(pending->action_, std::move(exchange.answer()),
                     pending->signed_at_, pending->reader_, pending->wanted_);
@@ -211,13 +211,14 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
     answer = unread_answer(pending->action_, exchange.answer());
     answer.fault = Fault::no_memory;
   }
-  // read_answer() has moved the texts out of it, but not the counts.
+  // read_answer() has moved the texts out of exchange.answer(), but not the
+  // counts.
   learn(answer, exchange.answer());
   // Best effort: without memory, less is logged.
-  sigv4::has_memory_for([&] {
+  sigv4::try_with_memory([&] {
     if (!answered(answer.fault)) handle_fault(*pending, answer);
   });
-  sigv4::has_memory_for([&] { learn_key(answer); });
+  sigv4::try_with_memory([&] { learn_key(answer); });
   return answer;
 }
 
@@ -229,8 +230,9 @@ void Client::set_key(Key key, std::string&& why) {
 }
 
 void Client::answer_if_key_is_wrong(Pending& pending) {
-  if (key_ != Key::wrong) return;
+  if (key_ != Key::wrong) return;  // The usual case needs no mutex.
   const std::lock_guard guard(mutex_);
+  if (key_ != Key::wrong) return;
   pending.answer_unsent(Fault::wrong_key).message = key_problem_;
 }
 
@@ -241,7 +243,7 @@ void Client::learn_key(const Answer& answer) {
   if (!is_of_an_item(answer.action)) return;
   {
     const std::lock_guard guard(mutex_);
-    if (answer.sent_at < key_since_) return;  // Older than key_.
+    if (answer.sent_at < key_since_) return;  // Says nothing new.
   }
   const bool refused = answer.fault == Fault::wrong_key && answer.sent;
   if (refused && answer.action == Action::get_item) {
@@ -277,7 +279,7 @@ void Client::handle_fault(const Pending& pending, Answer& answer) {
 // retried, and reported by the caller that gives up in the end.
 void Client::log_fault(const Answer& answer) const {
   if (!options_.log) return;
-  const bool minor = is_passing(answer.fault) || answer.other_keys ||
+  const bool minor = is_transient(answer.fault) || answer.other_keys ||
                      answer.fault == Fault::cancelled || is_expected(answer);
   const std::string text =
       sigv4::join({name_of(answer.action), " at ", endpoint(), ": ",
@@ -289,7 +291,7 @@ void Client::log_fault(const Answer& answer) const {
 
 // Counts the request, and learns DynamoDB's time from its answer.
 void Client::learn(const Answer& answer, const HttpAnswer& http) {
-  bool logs;
+  bool should_log = false;
   {
     const std::lock_guard guard(mutex_);
     count(answer, http);
@@ -298,13 +300,13 @@ void Client::learn(const Answer& answer, const HttpAnswer& http) {
     const int before = clock_.contradictions();
     clock_.receive(answer.sent_at, answer.received_at, answer.date);
     if (clock_.contradictions() == before) return;
-    logs = answer.received_at >= log_contradictions_from_;
-    if (logs) {
+    should_log = answer.received_at >= log_contradictions_from_;
+    if (should_log) {
       log_contradictions_from_ = answer.received_at + std::chrono::minutes(1);
     }
   }
   if (on_contradiction_) on_contradiction_();
-  if (!logs) return;
+  if (!should_log) return;
   sigv4::say(options_.log, sigv4::LogLevel::warning,
              "DynamoDB's clock and this machine's do not agree any more: one "
              "of them was stopped or set (logged once a minute)");

@@ -98,7 +98,7 @@ class Client {
     return keys_.await(deadline, waker);
   }
   // Whether there certainly are keys.  Does not block.
-  bool has_keys(BootTime now) const { return keys_.serve_for_sure(now); }
+  bool has_keys(BootTime now) const { return keys_.certainly_usable(now); }
   // The answer of a call.  A call that is still in flight ends as `why`.  Never
   // fails for lack of memory: an answer that cannot be read then is no_memory.
   Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
@@ -142,7 +142,10 @@ class Client {
  private:
   // What the requests of one day with the same keys have in common.
   struct Site {
-    sigv4::Keys::OutcomePtr keys;
+    Site(const sigv4::Keys::OutcomePtr& the_keys, const Target& the_target)
+        : keys(the_keys), target(the_target) {}
+
+    const sigv4::Keys::OutcomePtr keys;
     Target target;  // If it has an `error`, nothing can be sent.
     std::string url;
     sigv4::UrlParts parts;  // Views of `url`.

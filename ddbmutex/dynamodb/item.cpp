@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 
 namespace ddbmutex {
@@ -18,47 +19,42 @@ namespace {
 // This also limits the recursion here.
 constexpr int kDeepest = 32;
 
-constexpr struct {
+struct TypeRow {
   Type type;
   char tag[5];
-} kTags[] = {{Type::string, "S"},      {Type::number, "N"},
-             {Type::binary, "B"},      {Type::boolean, "BOOL"},
-             {Type::null, "NULL"},     {Type::string_set, "SS"},
-             {Type::number_set, "NS"}, {Type::binary_set, "BS"},
-             {Type::list, "L"},        {Type::map, "M"}};
+  Type member = Type::other;  // What the members of a set are.
+};
 
-// "" if the type has no tag.
-std::string_view tag_of(Type type) {
-  for (const auto& known : kTags) {
-    if (known.type == type) return known.tag;
-  }
-  return "";
+constexpr TypeRow kTypes[] = {
+    {Type::string, "S"},
+    {Type::number, "N"},
+    {Type::binary, "B"},
+    {Type::boolean, "BOOL"},
+    {Type::null, "NULL"},
+    {Type::string_set, "SS", Type::string},
+    {Type::number_set, "NS", Type::number},
+    {Type::binary_set, "BS", Type::binary},
+    {Type::list, "L"},
+    {Type::map, "M"},
+    {Type::other, ""},
+};
+
+// The last row if the type has no tag.
+const TypeRow& row_of(Type type) {
+  return *std::find_if(
+      std::begin(kTypes), std::end(kTypes) - 1,
+      [type](const TypeRow& known) { return known.type == type; });
 }
 
 // `other` if the tag is unknown.
 Type type_of(std::string_view tag) {
-  for (const auto& known : kTags) {
-    if (known.tag == tag) return known.type;
-  }
-  return Type::other;
+  return std::find_if(std::begin(kTypes), std::end(kTypes) - 1,
+                      [tag](const TypeRow& known) { return known.tag == tag; })
+      ->type;
 }
 
 bool is_text(Type type) {
   return type == Type::string || type == Type::number || type == Type::binary;
-}
-
-// The type of a set's members; `other` if the type is not a set.
-Type member_of(Type set) {
-  switch (set) {
-    case Type::string_set:
-      return Type::string;
-    case Type::number_set:
-      return Type::number;
-    case Type::binary_set:
-      return Type::binary;
-    default:
-      return Type::other;
-  }
 }
 
 // --- Reading ---------------------------------------------------------------
@@ -129,7 +125,7 @@ Outcome ValueReader::typed(Value value, int levels, Attribute& attribute) {
   if (nests && levels == 0) return Outcome::too_much;
   const bool fits = type == Type::map ? value.is_object() : value.is_list();
   if (!fits) return Outcome::malformed;
-  return members(value, nests ? levels - 1 : levels, member_of(type),
+  return members(value, nests ? levels - 1 : levels, row_of(type).member,
                  attribute.members);
 }
 
@@ -240,33 +236,19 @@ void write_list(JsonWriter& json, const Attribute& list) {
 
 void write_value(JsonWriter& json, const Attribute& attribute) {
   const Type type = attribute.type;
-  const std::string_view tag = tag_of(type);
+  const std::string_view tag = row_of(type).tag;
   json.begin_object();
   if (!tag.empty()) json.name(tag);
-  switch (type) {
-    case Type::string:
-    case Type::number:
-    case Type::binary:
-      json.text(attribute.value);
-      break;
-    case Type::boolean:
-      json.boolean(attribute.value == "true");
-      break;
-    case Type::null:
-      json.boolean(true);
-      break;
-    case Type::string_set:
-    case Type::number_set:
-    case Type::binary_set:
-    case Type::list:
-      write_list(json, attribute);
-      break;
-    case Type::map:
-      write_item(json, attribute.members);
-      break;
-    case Type::other:
-    case Type::unread:
-      break;
+  if (is_text(type)) {
+    json.text(attribute.value);
+  } else if (type == Type::boolean) {
+    json.boolean(attribute.value == "true");
+  } else if (type == Type::null) {
+    json.boolean(true);
+  } else if (type == Type::map) {
+    write_item(json, attribute.members);
+  } else if (!tag.empty()) {
+    write_list(json, attribute);
   }
   json.end_object();
 }
@@ -301,10 +283,6 @@ const Attribute* find(const Item& item, std::string_view name) {
     if (attribute.name == name) return &attribute;
   }
   return nullptr;
-}
-
-const Attribute* find(const Item& item, const char* name) {
-  return dynamodb::find(item, std::string_view(name));
 }
 
 bool Wanted::is_of_record(std::string_view name) const {

@@ -57,7 +57,6 @@ using Item = std::vector<Attribute>;
 
 // The attribute of that name; null if there is none.
 const Attribute* find(const Item& item, std::string_view name);
-const Attribute* find(const Item& item, const char* name);
 
 // --- Writing ---------------------------------------------------------------
 
@@ -75,9 +74,9 @@ void write_item(JsonWriter& json, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 
-// An attribute's name, and the word for it in expressions: "#word".
+// An attribute's name, and how expressions call it: "#placeholder".
 struct AttributeName {
-  char word[9];
+  char placeholder[9];
   char attribute[20];
 };
 using AttributeNames = std::initializer_list<AttributeName>;

@@ -17,7 +17,7 @@ using Seconds = std::chrono::duration<double>;
 namespace {
 
 constexpr int kTokens = 500;
-constexpr int kPassingCost = 14;
+constexpr int kTransientCost = 14;
 constexpr int kThrottledCost = 5;
 constexpr milliseconds kLongestDelay{5000};
 constexpr sigv4::Backoff::Limits kDelays{milliseconds(25), kLongestDelay};
@@ -38,7 +38,7 @@ std::uint64_t random_seed() {
 RetryBudget::RetryBudget() : random_(random_seed()), tokens_(kTokens) {}
 
 bool RetryBudget::draw(Fault fault) {
-  const int cost = fault == Fault::throttled ? kThrottledCost : kPassingCost;
+  const int cost = fault == Fault::throttled ? kThrottledCost : kTransientCost;
   int had = tokens_;
   while (!tokens_.compare_exchange_weak(had, std::max(0, had - cost))) {
   }
@@ -59,20 +59,20 @@ double RetryBudget::random_share() {
 }
 
 std::optional<nanoseconds> Retry::after(const Answer& answer) {
-  if (again_ && answer.sent) budget_.count_retry();
+  if (is_retry_ && answer.sent) budget_.count_retry();
   const std::optional<nanoseconds> delay = decide(answer);
-  again_ = delay.has_value();
+  is_retry_ = delay.has_value();
   return delay;
 }
 
 std::optional<nanoseconds> Retry::decide(const Answer& answer) {
   if (answer.other_keys) {
-    if (std::exchange(renewed_, true)) return std::nullopt;
+    if (std::exchange(tried_other_keys_, true)) return std::nullopt;
     return nanoseconds::zero();
   }
-  if (!is_passing(answer.fault)) return std::nullopt;
+  if (!is_transient(answer.fault)) return std::nullopt;
   if (answer.fault == Fault::skewed_time) {
-    if (std::exchange(corrected_, true)) return std::nullopt;
+    if (std::exchange(signed_again_, true)) return std::nullopt;
     return nanoseconds::zero();
   }
   // Trouble on this host costs no tokens.
@@ -82,7 +82,7 @@ std::optional<nanoseconds> Retry::decide(const Answer& answer) {
   // Contention for an item does not mean that the service fails.
   const bool costs = answer.fault != Fault::conflict;
   const bool short_of_tokens = costs && !budget_.draw(answer.fault);
-  held_back_ = short_of_tokens && urgency_ == Urgency::waits;
+  held_back_ = short_of_tokens && urgency_ == Urgency::can_wait;
   // Random, so that the calls that are held back do not come back together.
   if (held_back_) {
     return kLongestDelay / 2 + budget_.jitter(kLongestDelay / 2);
@@ -95,10 +95,10 @@ std::optional<nanoseconds> Retry::decide(const Answer& answer) {
 }
 
 void Retry::success() {
-  if (std::exchange(again_, false)) budget_.count_retry();
+  if (std::exchange(is_retry_, false)) budget_.count_retry();
   backoff_.reset();
-  corrected_ = false;
-  renewed_ = false;
+  signed_again_ = false;
+  tried_other_keys_ = false;
   budget_.success();
 }
 
@@ -131,7 +131,7 @@ constexpr double kFastest = 1e6;
 constexpr double kLeastMeasured = 2;
 
 // The limit ends when no request was throttled for this long.
-constexpr seconds kForgottenAfter{10};
+constexpr seconds kLimitLasts{10};
 constexpr milliseconds kLookAgain{250};
 constexpr milliseconds kShortestWait{1};
 constexpr seconds kWindow{1};
@@ -149,7 +149,8 @@ nanoseconds Throttle::Turn::wait(BootTime now) {
     while (*end != nullptr) end = &(*end)->next_;
     *end = this;
   }
-  if (all.limited_.load(std::memory_order_relaxed) && !all.forgets(now)) {
+  if (all.limited_.load(std::memory_order_relaxed) &&
+      !all.end_limit_if_over(now)) {
     all.fill(now);
     const nanoseconds left = all.until(*this);
     if (left > nanoseconds::zero()) return left;
@@ -223,7 +224,7 @@ void Throttle::answered(BootTime now) {
   end_window(now);
   if (!limits()) return;
   const std::lock_guard<sigv4::Mutex> guard(mutex_);
-  if (forgets(now)) return;
+  if (end_limit_if_over(now)) return;
   ++in_a_row_;
   if (now - last_changed_ < kStep) return;
   const bool freed =
@@ -233,9 +234,9 @@ void Throttle::answered(BootTime now) {
   last_changed_ = now;
 }
 
-// Ends the limit if it is time for that.  REQUIRES: the mutex.
-bool Throttle::forgets(BootTime now) {
-  if (now - last_refused_ < kForgottenAfter) return false;
+// REQUIRES: the mutex is held.
+bool Throttle::end_limit_if_over(BootTime now) {
+  if (now - last_refused_ < kLimitLasts) return false;
   limited_.store(false, std::memory_order_release);
   return true;
 }

@@ -27,7 +27,7 @@ namespace dynamodb {
 //   if (throttle.count()) throttle.answered(BootClock::now());
 //
 // There is no limit until a request is throttled.  Then each throttled request
-// lowers the rate by a factor, and each other answer raises it by one.
+// lowers the rate by one factor, and each other answer raises it by another.
 // So a constant share of the requests is throttled, however many clients there
 // are and whatever the capacity of the table.  Answers to requests that are
 // never held back count too.
@@ -51,10 +51,9 @@ class Throttle {
   void answered(BootTime now);
   void refused(BootTime now);
 
-  // Changes the number of throttled renewals that are being retried.  They are
-  // never held back.
-  void press(int change) { pressing_ += change; }
-  int pressing() const { return pressing_; }
+  // Changes the number of throttled renewals that are being retried.
+  void count_throttled_renewals(int change) { throttled_renewals_ += change; }
+  int throttled_renewals() const { return throttled_renewals_; }
 
   // Requests per second; empty while there is no limit.
   std::optional<double> rate() const;
@@ -64,7 +63,7 @@ class Throttle {
   void fill(BootTime now);
   std::chrono::nanoseconds until(const Turn& turn) const;
   void end_window(BootTime now);
-  bool forgets(BootTime now);
+  bool end_limit_if_over(BootTime now);
 
   // Written with the mutex held.  While it is false, Turn::wait() and
   // answered() do not lock the mutex.
@@ -75,7 +74,7 @@ class Throttle {
   std::atomic<int> in_window_{0};    // Answers.
   std::atomic<double> measured_{0};  // Answers a second in the last window.
 
-  std::atomic<int> pressing_{0};
+  std::atomic<int> throttled_renewals_{0};
 
   mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
@@ -148,9 +147,10 @@ class RetryBudget {
 // Decides when to retry one call.  Used by one thread at a time.
 class Retry {
  public:
-  // Takes and polls wait: they are held back when the budget is spent. Renewals
-  // and releases press: they use tokens too, but are never held back.
-  enum class Urgency { waits, presses };
+  // Takes and polls can wait: they are held back when the budget is spent.
+  // Renewals and releases are urgent: they use tokens too, but are never held
+  // back.
+  enum class Urgency { can_wait, urgent };
 
   Retry(RetryBudget& budget, Urgency urgency)
       : budget_(budget), urgency_(urgency) {}
@@ -170,10 +170,10 @@ class Retry {
   RetryBudget& budget_;
   const Urgency urgency_;
   sigv4::Backoff backoff_;
-  bool corrected_ =
-      false;              // Retried after a wrong time since the last success.
-  bool renewed_ = false;  // Retried after refused keys since the last success.
-  bool again_ = false;    // The next attempt is a retry.
+  // Since the last success: retried after a wrong time, or after refused keys.
+  bool signed_again_ = false;
+  bool tried_other_keys_ = false;
+  bool is_retry_ = false;  // The next attempt is one.
   bool held_back_ = false;
 };
 

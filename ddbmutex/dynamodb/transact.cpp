@@ -89,7 +89,8 @@ std::string problem_of_writes(std::string_view writes) {
   const Document document{std::string(writes)};
   const Value list = document.root();
   if (!document.is_json()) {
-    return sigv4::join({"not JSON at byte ", sigv4::Digits(document.bad_at())});
+    return sigv4::join(
+        {"not JSON at byte ", sigv4::Digits(document.error_offset())});
   }
   if (!list.is_list()) return "not an array";
   std::size_t count = 0;

@@ -31,7 +31,7 @@ bool no_row_possible(Fault fault) {
 void fail(Answer& answer, Fault why, const char* message) {
   answer = Answer();
   answer.fault = why;
-  sigv4::has_memory_for([&] { answer.message = message; });
+  sigv4::try_with_memory([&] { answer.message = message; });
 }
 
 constexpr char kTimeIsUp[] = "the deadline has passed";
@@ -51,8 +51,8 @@ Attempt::Stage first_stage(Call call) {
 }
 
 // Why no other request is to be sent; `none` if one is.
-Fault over(const Pace& pace, BootTime now, BootTime deadline,
-           BootTime retry_until, sigv4::Waker* waker) {
+Fault why_stop(const Pace& pace, BootTime now, BootTime deadline,
+               BootTime retry_until, sigv4::Waker* waker) {
   if (waker != nullptr && waker->woken()) return Fault::cancelled;
   if (pace.awaits_throttle() && now >= std::min(deadline, retry_until)) {
     return Fault::throttled;
@@ -87,10 +87,9 @@ Reply reply_to(Verb verb, Answer& answer, const Layout& layout) {
   const bool told = answered(answer.fault) && answer.item;
   if (told || gone || (done && verb == Verb::look)) {
     // If memory runs out, the row is unknown: a look follows.
-    sigv4::has_memory_for([&] {
-      auto row = std::make_unique<Row>();
-      if (told) read_row(std::move(*answer.item), layout, *row);
-      reply.row = std::move(row);
+    sigv4::try_with_memory([&] {
+      reply.row.reset(told ? new Row(read_row(std::move(*answer.item), layout))
+                           : new Row);
     });
   }
   answer.item.reset();  // Nobody else reads it, and it may be large.
@@ -145,7 +144,7 @@ bool Attempt::stamp(BootTime now) {
       held_->lease.next(call(), now, pending_->clock(), *observation_);
   verb_ = request.verb;
   stamped_at_ = now;
-  const bool written = sigv4::has_memory_for(
+  const bool written = sigv4::try_with_memory(
       [&] { write_request(settings_.place, request, pending_->body()); });
   if (!written) {
     unstamp();
@@ -163,12 +162,11 @@ void Attempt::unstamp() {
                        *observation_);
 }
 
-Attempt::Begun Attempt::begin(SharedLease* shared, BootTime now) {
-  shared_ = shared;
+Attempt::Begun Attempt::begin(Stamper* stamper, BootTime now) {
   bool stamped = false;
-  const bool had_memory = sigv4::has_memory_for([&] {
+  const bool had_memory = sigv4::try_with_memory([&] {
     pending_ = settings_.client.prepare(now);
-    stamped = shared_ != nullptr ? shared_->stamp(*this) : stamp(now);
+    stamped = stamper != nullptr ? stamper->stamp(*this) : stamp(now);
     if (!stamped) return;
     if (call() == Call::take) {
       settings_.client.answer_if_key_is_wrong(*pending_);
@@ -185,7 +183,7 @@ Attempt::Begun Attempt::begin(SharedLease* shared, BootTime now) {
   if (had_memory && stamped) return Begun::yes;
   pending_.reset();
   if (!had_memory && stamped) {
-    shared_ != nullptr ? shared_->unstamp(*this) : unstamp();
+    stamper != nullptr ? stamper->unstamp(*this) : unstamp();
   }
   return had_memory ? Begun::too_late_or_unwanted : Begun::no_memory;
 }
@@ -194,13 +192,14 @@ void Attempt::finish(sigv4::Transport why) {
   answer_ = settings_.client.finish(std::move(pending_), why);
 }
 
-void Attempt::conclude(sigv4::Transport why) {
+void Attempt::conclude(sigv4::Transport why, SharedLease* shared) {
   finish(why);
-  shared_ != nullptr ? shared_->receive(*this) : receive();
+  shared != nullptr ? shared->receive(*this) : receive();
 }
 
 void Attempt::receive() {
-  // What a release may have done is asked again; a take must not be forgotten.
+  // While a take is released, outcome_unknown_ is about the take.  A release is
+  // repeated until its own outcome is known.
   const bool releases_take =
       stage_ == Stage::releasing_take || stage_ == Stage::releasing_take_again;
   if (verb_ != Verb::look && !releases_take && answer_.outcome_unknown()) {
@@ -208,8 +207,8 @@ void Attempt::receive() {
   }
   pace_->receive(answer_);
   const ServiceClock clock = settings_.client.clock();
-  // The last that may take time: from here to the moment when the claim is
-  // published, nothing waits.
+  // The last step that may take time: nothing waits from here until the claim
+  // is published.
   Reply reply = reply_to(verb_, answer_, *settings_.place.layout);
   verdict_ = held_->lease.receive(std::move(reply), clock, *observation_);
   end_at_ = end();
@@ -261,7 +260,7 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
     const BootTime begun = BootClock::now();
     const bool has_keys = await_keys(begun, waker);
     const BootTime now = BootClock::now();
-    const Fault why = over(*pace_, now, deadline, retry_until, waker);
+    const Fault why = why_stop(*pace_, now, deadline, retry_until, waker);
     // Without keys a request is begun even so: its answer says what is missing.
     const bool sends = why == Fault::none;
     if (!sends && (has_keys || why == Fault::cancelled)) return end_unsent(why);
@@ -275,7 +274,7 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
     const bool failed = failing();
     switch (begin(shared, now)) {
       case Begun::yes:
-        await_answer(waker);
+        await_answer(waker, shared);
         break;
       case Begun::too_late_or_unwanted:
         return;
@@ -285,7 +284,7 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
         fail(answer_, Fault::no_memory, "");
         break;
     }
-    sigv4::has_memory_for([this] { note_failure(); });
+    sigv4::try_with_memory([this] { note_failure(); });
     if (given_up_) {
       given_up_ = !failed;
       return;
@@ -302,7 +301,7 @@ bool Attempt::await_keys(BootTime begun, sigv4::Waker* waker) {
   dynamodb::Client& client = settings_.client;
   bool has_keys = client.has_keys(begun);
   if (has_keys) return true;
-  sigv4::has_memory_for([&] {
+  sigv4::try_with_memory([&] {
     has_keys = client.await_keys(
         std::min(deadline_, begun + settings_.request_timeout), waker);
   });
@@ -310,19 +309,19 @@ bool Attempt::await_keys(BootTime begun, sigv4::Waker* waker) {
 }
 
 // If memory runs out while waiting, the outcome is unknown.
-void Attempt::await_answer(sigv4::Waker* waker) {
+void Attempt::await_answer(sigv4::Waker* waker, SharedLease* shared) {
   sigv4::Exchange* exchange = &pending_->exchange();
-  const bool waited = sigv4::has_memory_for([&] {
+  const bool waited = sigv4::try_with_memory([&] {
     if (in_flight()) sigv4::drive(&exchange, 1, timeout_at_, waker);
   });
-  if (waited) return end_request();
+  if (waited) return end_request(shared);
   given_up_ = false;
-  conclude(sigv4::Transport::broken);
+  conclude(sigv4::Transport::broken, shared);
 }
 
 // A take that was sent stays in flight when its caller gives up: only the
 // answer says for certain whether there is something to release.
-void Attempt::end_request() {
+void Attempt::end_request(SharedLease* shared) {
   const bool ended = !in_flight();
   const BootTime now = ended ? BootTime::min() : BootClock::now();
   const bool late = now >= timeout_at_;
@@ -331,7 +330,8 @@ void Attempt::end_request() {
   if (given_up_ && takes && exchange().sent()) {
     fail(answer_, late ? Fault::timed_out : Fault::cancelled, "no answer yet");
   } else {
-    conclude(late ? sigv4::Transport::timed_out : sigv4::Transport::cancelled);
+    conclude(late ? sigv4::Transport::timed_out : sigv4::Transport::cancelled,
+             shared);
   }
 }
 

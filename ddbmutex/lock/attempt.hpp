@@ -39,15 +39,22 @@ namespace lock {
 Reply reply_to(Request::Verb verb, dynamodb::Answer& answer,
                const Layout& layout = kDdblock);
 
-// How an attempt uses a lease that other threads use, too: each function runs
-// under the mutex that guards the lease.
-class SharedLease {
+// How an attempt stamps a request for a lease that other threads use, too: each
+// function runs under the mutex that guards the lease.
+class Stamper {
  public:
   // A request is about to be sent.  False: it is too late, or unwanted.
   virtual bool stamp(Attempt& attempt) = 0;
   // The request was stamped, but cannot be sent.
   virtual void unstamp(Attempt& attempt) = 0;
-  // The answer to a request of run() has come.
+
+ protected:
+  ~Stamper() = default;
+};
+
+// The same for run(), which also receives the answers.
+class SharedLease : public Stamper {
+ public:
   virtual void receive(Attempt& attempt) = 0;
 
  protected:
@@ -96,7 +103,7 @@ class Attempt {
 
   // Stamps the next request and begins to send it.
   enum class Begun { yes, too_late_or_unwanted, no_memory };
-  Begun begin(SharedLease* shared, BootTime now);
+  Begun begin(Stamper* stamper, BootTime now);
   // Ends the request; if it is still in flight, because of `why`.  receive() is
   // to follow.  REQUIRES: begun.  Needs no memory.
   void finish(sigv4::Transport why);
@@ -128,7 +135,7 @@ class Attempt {
   BootTime deadline() const { return deadline_; }
   BootTime due() const { return due_; }  // The next request is.
 
-  // There is a request.  It may be over; then it is to be finished.
+  // There is a request, which finish() must end even if it is over.
   bool has_request() const { return pending_ != nullptr; }
   bool in_flight() const { return pending_->under_way(); }
   sigv4::Exchange& exchange() { return pending_->exchange(); }
@@ -136,7 +143,7 @@ class Attempt {
   BootTime timeout_at() const { return timeout_at_; }  // The request's.
 
   Verdict verdict() const { return verdict_; }
-  // The last.  Says why nothing is decided.
+  // The last one, which says why nothing is decided.
   const dynamodb::Answer& answer() const { return answer_; }
   dynamodb::Answer take_answer() { return std::move(answer_); }
   // The last request had an error, or no answer.
@@ -149,16 +156,17 @@ class Attempt {
   bool outcome_unknown() const { return outcome_unknown_; }
   // Of a take that did not win: the row may be ours, or may yet become it.
   bool needs_release() const;
-  // The last run ended at its deadline, or was woken, and nothing had failed.
+  // The last run() ended at its deadline or because it was woken, and no
+  // request of it had failed.
   bool given_up() const { return given_up_; }
 
  private:
   BootTime end() const;
   void begin_anew();
   bool await_keys(BootTime begun, sigv4::Waker* waker);
-  void await_answer(sigv4::Waker* waker);
-  void end_request();
-  void conclude(sigv4::Transport why);
+  void await_answer(sigv4::Waker* waker, SharedLease* shared);
+  void end_request(SharedLease* shared);
+  void conclude(sigv4::Transport why, SharedLease* shared);
   void note_failure();
   void end_unsent(dynamodb::Fault why);
   void end_undecided(BootTime retry_until, sigv4::Waker* waker);
@@ -166,8 +174,7 @@ class Attempt {
   Stage stage_;
   const HeldLeasePtr held_;
   MutexSettings& settings_;
-  SharedLease* shared_ = nullptr;
-  Observation none_;  // Of nothing that anybody looks at.
+  Observation none_;  // Used if the caller passed none.
   Observation* observation_;
   BootTime deadline_ = BootTime::max();
   BootTime due_{};

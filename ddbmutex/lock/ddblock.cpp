@@ -113,7 +113,7 @@ bool needs_uuid(std::string_view name) {
 
 const char* Ddblock::read(const Item& item, Row& row) const {
   if (const Attribute* token = dynamodb::find(item, "token")) {
-    row.kept = true;
+    row.has_token = true;
     const auto number = parse_number(token);
     row.token = number.value_or(0);
     if (!number || *number >= kLastToken) {

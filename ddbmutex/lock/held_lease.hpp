@@ -28,9 +28,10 @@ namespace lock {
 class Attempt;
 struct Closing;
 
-// An attempt goes from list to list by splice(), which needs no memory.  So a
-// list often stands for one attempt or none.
 using Attempts = std::list<Attempt>;
+// One attempt, or none.  It is a list because splice() moves an attempt into
+// another list without memory.
+using OneAttempt = Attempts;
 
 // What the notifier reports of a lease.
 enum class News { none, signal, loss, danger, question };
@@ -125,8 +126,8 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   Agenda* renewal_on = nullptr;  // The agenda of `renewal`, while planned.
   BootTime question_at = BootTime::max();  // Ask whether to renew it.
   bool in_danger = false;                  // Reported since it was renewed.
-  Attempts retry;    // The renewal, if it is to be retried.
-  Attempts release;  // Made in advance: unlock() needs no memory.
+  OneAttempt retry;    // The renewal, if it is to be retried.
+  OneAttempt release;  // Made in advance: unlock() needs no memory.
   std::shared_ptr<Closing> closing;  // Waits for the release; may be null.
   std::size_t closing_place = 0;     // In Closing::locks.
   Signal signal;

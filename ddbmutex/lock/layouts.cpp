@@ -375,14 +375,14 @@ constexpr dynamodb::AttributeNames kLeaseNames = {{"uuid", "ProcessID"},
 constexpr CalendarLayout lockclient_layout(kLockclientNames, {},
                                            kLockclientRows);
 constexpr CalendarLayout lease_layout(kLeaseNames,
-                                      {/*tells_end=*/true, /*keeps_rows=*/true,
+                                      {/*stores_end=*/true, /*keeps_rows=*/true,
                                        /*must_exist=*/true, Take::updates},
                                       kLeaseRows);
 constexpr VersionLayout dynamolock_layout(
-    LeaseForm::go_duration, {/*tells_end=*/false, /*keeps_rows=*/true,
+    LeaseForm::go_duration, {/*stores_end=*/false, /*keeps_rows=*/true,
                              /*must_exist=*/false, Take::updates});
 constexpr VersionLayout awslabs_layout(LeaseForm::milliseconds,
-                                       {/*tells_end=*/false,
+                                       {/*stores_end=*/false,
                                         /*keeps_rows=*/false,
                                         /*must_exist=*/false, Take::puts});
 

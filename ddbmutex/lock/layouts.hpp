@@ -49,7 +49,7 @@ class Layout {
  public:
   // What a lock does unless its options say otherwise.
   struct Habits {
-    bool tells_end = true;  // A row says when its lease ends.
+    bool stores_end = true;  // A row says when its lease ends.
     bool keeps_rows = false;
     bool must_exist = false;  // Nobody makes rows, and nobody deletes them.
     RowPolicy::Take take = RowPolicy::Take::usual;

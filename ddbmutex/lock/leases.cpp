@@ -1,5 +1,6 @@
-// Each held lease has one plan, for its next renewal or question, and one
-// alarm, for the next report: a question, danger, or the end of its claim.
+// Each held lease has at most one plan: to renew it, or to ask its listener
+// whether to renew it.  It also has one alarm, for whatever the notifier must
+// do next: ask, warn of danger, or report that the claim has ended.
 #include "leases.hpp"
 
 #include <algorithm>
@@ -47,7 +48,6 @@ void Leases::add(HeldLease& held) {
   held.lease.apply(client.clock());
   set_alarm(held);
   publish(held, held.lease.claim_end());
-  held_since_s_ += seconds_between(made_, held.since);
 }
 
 // --- Plans -------------------------------------------------------------------
@@ -69,7 +69,11 @@ void Leases::plan_renewal(HeldLease& held, BootTime when) {
   const MutexSettings& settings = *held.settings;
   const bool by_hand = settings.renew_after <= nanoseconds::zero();
   if (by_hand || held.held_too_long(when)) return;
-  settings.is_asked ? ask_at(held, when) : renew_at(held, when);
+  if (settings.is_asked) {
+    ask_at(held, when);
+  } else {
+    renew_at(held, when);
+  }
 }
 
 void Leases::unplan(HeldLease& held) {
@@ -80,9 +84,9 @@ void Leases::unplan(HeldLease& held) {
   set_alarm(held);
 }
 
-// The claim that ends first goes first.  A lease whose last renewal had no
-// answer waits as if it had just been renewed: requests that hang would keep
-// all others waiting.
+// The lease whose claim ends first is renewed first.  One whose last renewal
+// got no answer is sorted as if it had just been renewed, so that requests that
+// hang do not hold up the others.
 BootTime Leases::due_key(const HeldLease& held) {
   const BootTime end = held.lease.claim_end();
   return !held.retry.empty() && held.retry.front().unanswered()
@@ -103,6 +107,7 @@ void Leases::set_alarm(HeldLease& held) {
       std::min({held.lease.claim_end(), danger_at(held), held.question_at});
   alarms.set(held, when);
   notifier.wake_at(when);
+  // `due` is sorted by the end of the claim, which may have changed.
   if (held.renewal_on == &due && held.renewal.planned()) {
     due.set(held, due_key(held));
   }
@@ -146,15 +151,14 @@ void Leases::receive(Attempt& attempt) {
 
 // --- Ends --------------------------------------------------------------------
 
-// A mutex has one lease at a time, and one that was given back is not its lease
-// any more.
+// Stores the end of the claim where Mutex::claim_end() reads it.  REQUIRES: the
+// lease is the mutex's current one, so it has not been given back.
 void Leases::publish(const HeldLease& held, BootTime claim_end) {
   held.settings->claim_end.store(claim_end, std::memory_order_release);
 }
 
-// Nothing is planned for it any more.
+// Cancels its plan and its alarm, and ends its claim.
 void Leases::remove(HeldLease& held, BootTime now) {
-  held_since_s_ -= seconds_between(made_, held.since);
   held_before_s_ += seconds_between(held.since, now);
   if (held.settings->renew_after > nanoseconds::zero()) {
     renewals_per_s -= per_second(held.settings->renew_after);
@@ -177,9 +181,10 @@ void Leases::report(HeldLease& held, Verdict why) {
       settings.hears_losses || client.log() || held.signal.object != nullptr;
   const bool wanted = !settings.settled && hears;
   if (!wanted || stopping || !has_notifier) return;
-  HeldLeasePtr& place =
+  // Appends to the list of losses without allocating.
+  HeldLeasePtr& end_of_list =
       last_loss != nullptr ? last_loss->next_lost : first_loss;
-  place = held.shared_from_this();
+  end_of_list = held.shared_from_this();
   last_loss = &held;
   notifier.wake_at(BootTime::min());
 }
@@ -191,14 +196,15 @@ HeldLeasePtr Leases::take_loss() {
   return lost;
 }
 
-Attempts Leases::give_back(HeldLease& held) {
-  Attempts release;
+OneAttempt Leases::give_back(HeldLease& held) {
+  OneAttempt release;
   if (held.given_back) return release;
   const BootTime now = BootClock::now();
   if (!held.loss && now >= held.lease.claim_end()) lose(held, Verdict::expired);
   if (!held.loss) remove(held, now);
   held.given_back = true;
-  // A renewal in flight has an unknown outcome; this is all it tells the lease.
+  // A renewal in flight is abandoned, so its answer will not reach this lease.
+  // The lease only learns what the clock knows by now.
   if (held.renewing) held.lease.apply(client.clock());
   held.lease.carry(nullptr);
   changed.notify_all();
@@ -213,20 +219,23 @@ Verdict Leases::end_of(const HeldLease& held) {
 void Leases::check_clock() {
   const Guard guard(mutex);
   const dynamodb::ServiceClock clock = client.clock();
+  // Claims only get shorter, so set_alarm() moves a lease only towards the
+  // front, past leases that this loop has handled.
   for (std::size_t i = 0; i < alarms.size(); ++i) {
     HeldLease& held = alarms.at(i);
     held.lease.apply(clock);
     publish(held, held.lease.claim_end());
+    set_alarm(held);
   }
-  // No claim has become longer, so a lease only moves to the front, past leases
-  // that have been seen.
-  for (std::size_t i = 0; i < alarms.size(); ++i) set_alarm(alarms.at(i));
 }
 
 double Leases::held_s() const {
-  const double now_s = seconds_between(made_, BootClock::now());
-  return held_before_s_ + static_cast<double>(alarms.size()) * now_s -
-         held_since_s_;
+  const BootTime now = BootClock::now();
+  double sum = held_before_s_;
+  for (std::size_t i = 0; i < alarms.size(); ++i) {
+    sum += seconds_between(alarms.at(i).since, now);
+  }
+  return sum;
 }
 
 }  // namespace lock

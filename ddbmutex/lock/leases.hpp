@@ -94,7 +94,7 @@ struct Leases {
   // REQUIRES: a loss is to be reported.
   HeldLeasePtr take_loss();
   // See Renewer::give_back().
-  Attempts give_back(HeldLease& held);
+  OneAttempt give_back(HeldLease& held);
   // How a lease that is over ended.
   static Verdict end_of(const HeldLease& held);
 
@@ -137,11 +137,8 @@ struct Leases {
   void publish(const HeldLease& held, BootTime claim_end);
   void remove(HeldLease& held, BootTime now);
 
-  const BootTime made_ = BootClock::now();
-  // Sums for held_s(), in seconds: how long leases were held that no longer
-  // are, and the starts of those that are held, counted from `made_`.
+  // How long leases were held, in seconds, that no longer are.
   double held_before_s_ = 0;
-  double held_since_s_ = 0;
 };
 
 }  // namespace lock

@@ -19,7 +19,7 @@ using dynamodb::Answer;
 using dynamodb::Fault;
 using std::chrono::nanoseconds;
 
-BootTime later(BootTime now, nanoseconds by) {
+BootTime add_saturating(BootTime now, nanoseconds by) {
   return by < BootTime::max() - now ? now + by : BootTime::max();
 }
 
@@ -47,7 +47,7 @@ class Mutex::Acquisition {
  private:
   BootTime end() const {
     if (once_ || patience_.left == nullptr) return end_;
-    return later(BootClock::now(), patience_.now());
+    return add_saturating(BootClock::now(), patience_.time_left());
   }
   bool time_is_up() const {
     const BootTime at = end();  // First, because it may read the clock itself.
@@ -66,7 +66,7 @@ class Mutex::Acquisition {
   BootTime patience_ends() const {
     return mutex_.rounds_ != round_
                ? BootTime()
-               : later(mutex_.trouble_.since, settings_.patience);
+               : add_saturating(mutex_.outage_.since, settings_.patience);
   }
   // A waiter in line sleeps until its deadline, or until its patience ends;
   // while nothing fails, until receive() wakes it.
@@ -79,7 +79,7 @@ class Mutex::Acquisition {
   BootTime receive(const Answer& answer, BootTime begun);
   bool paused_in_vain(bool failing);
   void judge();
-  void keep();
+  void become_holder();
   void leave_nothing_behind();
 
   Mutex& mutex_;
@@ -93,9 +93,9 @@ class Mutex::Acquisition {
   Queue::Waiter waiter_;
   int round_ = 0;  // Of the mutex's trouble, as it was when the call began.
 
-  Attempts attempt_;  // One, until it is clear what became of it.
+  OneAttempt attempt_;  // None once it is clear what became of it.
   sigv4::Backoff polls_;
-  bool queued_ = false;  // In line, or has the turn and has not kept it.
+  bool queued_ = false;  // In line, or has the turn and is not the holder yet.
   bool busy_ = false;    // The lock was another's when last told.
 };
 
@@ -138,9 +138,11 @@ Mutex::Acquisition::Acquisition(Mutex& mutex, const Patience& patience,
       settings_(mutex.settings()),
       patience_(patience),
       result_(result),
-      once_(!patience.past_lease && patience.now() <= nanoseconds::zero()),
+      once_(!patience.past_lease &&
+            patience.time_left() <= nanoseconds::zero()),
       past_lease_(patience.past_lease),
-      end_(later(BootClock::now(), longest_wait(settings_, patience, once_))),
+      end_(add_saturating(BootClock::now(),
+                          longest_wait(settings_, patience, once_))),
       waker_(waker),
       waiter_(waker, cancel) {}
 
@@ -192,11 +194,11 @@ bool Mutex::Acquisition::stand_in_line() {
 bool Mutex::Acquisition::leave_queue() {
   const Guard guard(mutex_.mutex_);
   queued_ = false;
-  const bool kept = waiter_.has_lock() && mutex_.queue_.keep(waiter_);
-  if (!kept) mutex_.queue_.leave(waiter_);
-  if (waiter_.has_lock())
-    result_.verdict = kept ? Verdict::ours : Verdict::cancelled;
-  return kept;
+  const bool has_lock = waiter_.has_lock();
+  const bool holds = has_lock && mutex_.queue_.become_holder(waiter_);
+  if (!holds) mutex_.queue_.leave(waiter_);
+  if (has_lock) result_.verdict = holds ? Verdict::ours : Verdict::cancelled;
+  return holds;
 }
 
 // Whether another thread has ended the call.
@@ -210,14 +212,14 @@ bool Mutex::Acquisition::ended() {
 bool Mutex::Acquisition::out_of_patience() {
   if (!patience_.forever()) return false;
   const Guard guard(mutex_.mutex_);
-  Trouble& trouble = mutex_.trouble_;
+  Outage& outage = mutex_.outage_;
   if (mutex_.rounds_ == round_) {
     if (!mutex_.out_of_patience()) return false;
-    trouble.since = BootTime::max();
-    trouble.anew = BootClock::now();
+    outage.since = BootTime::max();
+    outage.reported_until = BootClock::now();
     ++mutex_.rounds_;
   }
-  trouble.last->tell(result_.answer);
+  outage.last->copy_fault_to(result_.answer);
   return end_as(Verdict::again);
 }
 
@@ -234,8 +236,8 @@ void Mutex::Acquisition::take() {
     attempt.run(end(), &waker_, [this](const Answer& answer, BootTime begun) {
       return receive(answer, begun);
     });
-    if (attempt.verdict() == Verdict::ours) return keep();
-    // A refusal that was to be followed by a look is one too.
+    if (attempt.verdict() == Verdict::ours) return become_holder();
+    // A refusal means that too, even if there was no time for the look.
     busy_ = busy_ || attempt.verdict() == Verdict::busy ||
             attempt.answer().fault == Fault::condition_failed;
     if (attempt.held().lease.is_barred()) {
@@ -247,7 +249,7 @@ void Mutex::Acquisition::take() {
     judge();
     const bool failing = patience_.left != nullptr &&
                          result_.verdict == Verdict::again &&
-                         is_passing(attempt.answer().fault);
+                         is_transient(attempt.answer().fault);
     const bool waits = !once_ && (result_.verdict == Verdict::busy || failing);
     if (!waits || paused_in_vain(failing)) break;
     // By the caller's clock there is time left: it is slow, or was set back.
@@ -258,7 +260,7 @@ void Mutex::Acquisition::take() {
   }
   if (result_.verdict == Verdict::again) {
     out_of_patience();  // Then all calls that wait have the same error.
-    attempt_.front().answer().tell(result_.answer);
+    attempt_.front().answer().copy_fault_to(result_.answer);
   }
   leave_nothing_behind();
 }
@@ -269,28 +271,29 @@ void Mutex::Acquisition::see_first() {
   past_lease_ = false;
   const BootTime stale_at = mutex_.observation_.stale_at();
   if (stale_at == BootTime::max()) return;
-  end_ = std::max(end_, later(stale_at, patience_.within));
+  end_ = std::max(end_, add_saturating(stale_at, patience_.within));
 }
 
 // Returns until when transient errors are retried.
 BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
   const Guard guard(mutex_.mutex_);
-  Trouble& trouble = mutex_.trouble_;
+  Outage& outage = mutex_.outage_;
   // A request that was signed for a wrong time is signed again at once, so it
   // costs nobody any patience.
   const bool says_nothing =
       answer.fault == Fault::skewed_time || answer.fault == Fault::cancelled;
-  if (is_passing(answer.fault) && !says_nothing) {
+  if (is_transient(answer.fault) && !says_nothing) {
     // An error that there is no memory to remember could not be reported.
-    const bool remembered = sigv4::has_memory_for([&] {
-      if (!trouble.last) trouble.last = std::make_unique<Answer>();
-      answer.tell(*trouble.last);
+    const bool remembered = sigv4::try_with_memory([&] {
+      if (!outage.last) outage.last = std::make_unique<Answer>();
+      answer.copy_fault_to(*outage.last);
     });
     if (!remembered) return BootTime::max();
-    if (trouble.since == BootTime::max()) mutex_.queue_.wake_line();
-    trouble.since = std::min(trouble.since, std::max(begun, trouble.anew));
+    if (outage.since == BootTime::max()) mutex_.queue_.wake_line();
+    outage.since =
+        std::min(outage.since, std::max(begun, outage.reported_until));
   } else if (answered(answer.fault)) {
-    trouble.since = BootTime::max();
+    outage.since = BootTime::max();
   }
   return patience_.forever() ? patience_ends() : BootTime::max();
 }
@@ -299,7 +302,7 @@ BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
 // there is no time left for a look, or the call was ended.
 bool Mutex::Acquisition::paused_in_vain(bool failing) {
   const BootTime now = BootClock::now();
-  BootTime until = later(
+  BootTime until = add_saturating(
       now, polls_.next({settings_.first_poll, settings_.longest_poll, 0.5},
                        settings_.budget.random_share()));
   const BootTime stale_at = mutex_.observation_.stale_at();
@@ -323,7 +326,7 @@ void Mutex::Acquisition::judge() {
   if (attempt.given_up() && busy_ && !impatient) end_as(Verdict::busy);
 }
 
-void Mutex::Acquisition::keep() {
+void Mutex::Acquisition::become_holder() {
   const HeldLeasePtr held = attempt_.front().held().shared_from_this();
   bool kept;
   {
@@ -339,7 +342,7 @@ void Mutex::Acquisition::keep() {
       }
       mutex_.locked_again_ = 0;
       mutex_.token_.store(token, std::memory_order_release);
-      queued_ = !mutex_.queue_.keep(waiter_);
+      queued_ = !mutex_.queue_.become_holder(waiter_);
       result_.verdict = Verdict::ours;
       if (!queued_) return;
     }
@@ -365,7 +368,7 @@ void Mutex::Acquisition::leave_nothing_behind() {
     }
     const BootTime give_up_at = BootClock::now() + settings_.request_timeout;
     attempt.release_instead(give_up_at);
-    sigv4::has_memory_for([&] { attempt.run(give_up_at, nullptr); });
+    sigv4::try_with_memory([&] { attempt.run(give_up_at, nullptr); });
   }
   attempt_.clear();
 }
@@ -396,7 +399,7 @@ void Mutex::end() {
 
 Result Mutex::lock(const Patience& patience, Cancel* cancel) {
   Result result;
-  if (lock_again(patience.forever(), result)) return result;
+  if (try_lock_again(patience.forever(), result)) return result;
   const Waits::One wait(table_.waits);
   if (wait.waker() == nullptr) {
     result.verdict = Verdict::closed;
@@ -408,9 +411,9 @@ Result Mutex::lock(const Patience& patience, Cancel* cancel) {
 }
 
 // True if this thread has it: it locks it once more, or would wait for itself.
-bool Mutex::lock_again(bool forever, Result& result) {
+bool Mutex::try_lock_again(bool forever, Result& result) {
   const Guard guard(mutex_);
-  if (!queue_.kept_by_this_thread()) return false;
+  if (!queue_.held_by_this_thread()) return false;
   if (!settings_->recursive) {
     result.verdict = Verdict::deadlock;
     return forever;
@@ -425,7 +428,7 @@ bool Mutex::lock_again(bool forever, Result& result) {
 }
 
 bool Mutex::out_of_patience() const {
-  return BootClock::now() >= later(trouble_.since, settings_->patience);
+  return BootClock::now() >= add_saturating(outage_.since, settings_->patience);
 }
 
 // Errors from before anyone waited do not count.
@@ -433,9 +436,9 @@ void Mutex::begin_to_wait(bool alone) {
   const bool over = out_of_patience();
   if (over) {
     ++rounds_;  // Earlier waiters learn of it when they look.
-    trouble_.anew = BootClock::now();
+    outage_.reported_until = BootClock::now();
   }
-  if (alone || over) trouble_.since = BootTime::max();
+  if (alone || over) outage_.since = BootTime::max();
 }
 
 HeldLeasePtr Mutex::held() const {
@@ -443,7 +446,7 @@ HeldLeasePtr Mutex::held() const {
   return held_;
 }
 
-HeldLeasePtr Mutex::tied() const {
+HeldLeasePtr Mutex::held_for_writes() const {
   const Guard guard(mutex_);
   if (held_ != nullptr) held_->tied = true;
   return held_;
@@ -470,7 +473,8 @@ std::shared_ptr<void> Mutex::signal_loss(std::shared_ptr<void> (*make)(),
 Result Mutex::renew(const ChangesPtr& changes) {
   Result result;
   const Waits::One wait(table_.waits);
-  const HeldLeasePtr held = changes != nullptr ? tied() : this->held();
+  const HeldLeasePtr held =
+      changes != nullptr ? held_for_writes() : this->held();
   if (wait.waker() == nullptr || held == nullptr) {
     result.verdict =
         wait.waker() == nullptr ? Verdict::closed : Verdict::not_held;
@@ -478,10 +482,11 @@ Result Mutex::renew(const ChangesPtr& changes) {
   }
   const nanoseconds patience =
       std::max<nanoseconds>(settings_->patience, settings_->request_timeout);
-  result = table_.renewer->renew(
-      *held, changes, later(BootClock::now(), patience), *wait.waker());
+  result = table_.renewer->renew(*held, changes,
+                                 add_saturating(BootClock::now(), patience),
+                                 *wait.waker());
   if (result.verdict == Verdict::ours) {
-    const bool remembered = sigv4::has_memory_for([&] {
+    const bool remembered = sigv4::try_with_memory([&] {
       const Guard guard(mutex_);
       if (!changes || held != held_) return;
       auto row = std::make_unique<Row>();
@@ -509,13 +514,13 @@ bool Mutex::hand_over(Signal& signal) {
 
 Result Mutex::release() {
   Result result;
-  release_outer(nullptr, result);
+  release_unless_inner(nullptr, result);
   return result;
 }
 
 Result Mutex::release(const ChangesPtr& changes) {
   Result result;
-  if (release_outer(changes, result)) return result;
+  if (release_unless_inner(changes, result)) return result;
   // An inner level is given up once its changes are stored.
   result = renew(changes);
   if (result.verdict != Verdict::ours) return result;
@@ -527,7 +532,7 @@ Result Mutex::release(const ChangesPtr& changes) {
 
 // False, and nothing is done, if an inner level is to store changes.  Needs no
 // memory: the request is repeated, and at last left to the sender.
-bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
+bool Mutex::release_unless_inner(const ChangesPtr& changes, Result& result) {
   Signal dropped;  // Destroyed without the mutex.
   HeldLeasePtr held;
   {
@@ -553,7 +558,7 @@ bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
   result.verdict = Verdict::not_held;
   if (held == nullptr) return true;
   std::optional<Verdict> loss;
-  Attempts attempt = table_.renewer->give_back(*held, loss);
+  OneAttempt attempt = table_.renewer->give_back(*held, loss);
   // After other losses the row is known not to be ours.
   const bool may_be_ours = !loss || loss == Verdict::expired;
   if (!attempt.empty() && may_be_ours) {
@@ -566,11 +571,11 @@ bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
   return true;
 }
 
-void Mutex::send_release(Attempts& one, Result& result) {
+void Mutex::send_release(OneAttempt& one, Result& result) {
   Attempt& attempt = one.front();
   const BootTime deadline = BootClock::now() + settings_->request_timeout;
   const bool had_memory =
-      sigv4::has_memory_for([&] { attempt.run(deadline, nullptr); });
+      sigv4::try_with_memory([&] { attempt.run(deadline, nullptr); });
   const Verdict verdict = attempt.verdict();
   const Fault fault = had_memory ? attempt.answer().fault : Fault::no_memory;
   result.verdict = verdict;
@@ -581,13 +586,14 @@ void Mutex::send_release(Attempts& one, Result& result) {
     if (!stored) result.verdict = Verdict::expired;
     return;
   }
-  sigv4::has_memory_for([&] { attempt.answer().tell(result.answer); });
+  sigv4::try_with_memory(
+      [&] { attempt.answer().copy_fault_to(result.answer); });
   result.answer.fault = fault;
   if (verdict != Verdict::again) {
     table_.renewer->lost(attempt.held(), verdict);
     if (fault == Fault::wrong_key) result.verdict = Verdict::again;
   } else if (attempt.outcome_unknown() || attempt.given_up() ||
-             is_passing(fault)) {
+             is_transient(fault)) {
     table_.renewer->finish(one);
   }
 }

@@ -47,17 +47,18 @@ struct Table {
 struct Patience {
   std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
   // Returns the time until `at`, a time point of the caller's clock.  It is
-  // called again after each wait.  Null: `within` counts.
+  // called again after each wait.  Null: `within` counts.  A function pointer,
+  // because templates of the public header pass it.
   std::chrono::nanoseconds (*left)(const void* at) = nullptr;
   const void* at = nullptr;
-  // Whether the time begins only when the record that is found at first becomes
-  // stale, if there is one.
+  // Whether the time starts to run only when the record that is found at first,
+  // if any, has become stale.
   bool past_lease = false;
 
   bool forever() const {
     return left == nullptr && within == std::chrono::nanoseconds::max();
   }
-  std::chrono::nanoseconds now() const {
+  std::chrono::nanoseconds time_left() const {
     return left != nullptr ? left(at) : within;
   }
 };
@@ -81,18 +82,18 @@ class Mutex {
   // be handed over to it: see Renewer::hand_over().  The verdict is `released`
   // if it succeeded.
   Result release();
-  // The same, with these changes (may be null).  If the lock stays locked, a
-  // renewal writes them.
+  // The same, with these changes (may be null).  If this ends only an inner
+  // level of a recursive lock, a renewal writes them.
   Result release(const ChangesPtr& changes);
   // Renews now, on this thread.
   Result renew(const ChangesPtr& changes);
 
-  // The lease that is held, also if it is lost, until it is released.  Null if
-  // there is none.
+  // The lease of the current holder, even if it was lost; null once it is
+  // released.
   HeldLeasePtr held() const;
-  // The same, but the lease is not handed over any more.  For writes that may
-  // outlive this hold.
-  HeldLeasePtr tied() const;
+  // The same, but this lease is never handed over from now on.  For writes that
+  // may arrive after this thread has unlocked.
+  HeldLeasePtr held_for_writes() const;
   // What the user has stored in the row; empty if nothing is held.
   dynamodb::Item stored() const;
   // The fencing token of the lease that is held; 0 if there is none.
@@ -117,23 +118,22 @@ class Mutex {
  private:
   class Acquisition;  // One call of lock().
   using Guard = std::lock_guard<sigv4::Mutex>;
-  // Transient errors of the thread that is first in the queue, without an
-  // answer since the first of them.  Once they have lasted for the option
-  // `patience`, every call that waits without a deadline ends with the last of
-  // them.
-  struct Trouble {
+  // Transient errors of the thread that is first in the queue, since its last
+  // answer.  Once they have lasted for MutexSettings::patience, every call that
+  // waits without a deadline ends with the last of them.
+  struct Outage {
     BootTime since = BootTime::max();  // max(): nothing is failing.
     // Attempts begun before this were already reported.
-    BootTime anew{};
+    BootTime reported_until{};
     // Null before the first error.  By pointer, because most locks have none.
     std::unique_ptr<dynamodb::Answer> last;
   };
 
-  bool lock_again(bool forever, Result& result);
-  bool release_outer(const ChangesPtr& changes, Result& result);
-  void send_release(Attempts& one, Result& result);
+  bool try_lock_again(bool forever, Result& result);
+  bool release_unless_inner(const ChangesPtr& changes, Result& result);
+  void send_release(OneAttempt& one, Result& result);
   const dynamodb::Item& item() const;
-  // For these the mutex is held.
+  // REQUIRES of the next three: mutex_ is held.
   bool hand_over(Signal& signal);
   bool out_of_patience() const;
   void begin_to_wait(bool alone);
@@ -148,13 +148,13 @@ class Mutex {
   HeldLeasePtr held_;
   // What is stored in the row, if a take has read it or a call has changed it.
   std::unique_ptr<const Row> stored_row_;
-  Trouble trouble_;
-  int rounds_ = 0;        // How often trouble was reported.
-  int locked_again_ = 0;  // By the thread that has it, which may lock again.
+  Outage outage_;
+  int rounds_ = 0;        // How many outages were reported.
+  int locked_again_ = 0;  // How often the holder has locked it again.
 };
 
 // `now + by`, but at most BootTime::max().
-BootTime later(BootTime now, std::chrono::nanoseconds by);
+BootTime add_saturating(BootTime now, std::chrono::nanoseconds by);
 
 }  // namespace lock
 }  // namespace v0

@@ -132,7 +132,7 @@ void Notifier::call_back(Guard& guard, HeldLease& held, News news) {
   guard.unlock();
   bool alive = false;
   // First, because a callback may destroy the table.
-  if (!settled) sigv4::has_memory_for([&] { log(news, held, loss); });
+  if (!settled) sigv4::try_with_memory([&] { log(news, held, loss); });
   if (!settled && signal.object != nullptr) {
     call(News::signal, held, loss, nullptr, signal);
     // The stop callback may have destroyed the DdbMutex.
@@ -161,9 +161,9 @@ bool Notifier::call(News news, [[maybe_unused]] const HeldLease& held,
     if (listener != nullptr) return listener->notify(news, loss);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    sigv4::has_memory_for([&] { complain(news, held, e.what()); });
+    sigv4::try_with_memory([&] { complain(news, held, e.what()); });
   } catch (...) {
-    sigv4::has_memory_for([&] { complain(news, held, ""); });
+    sigv4::try_with_memory([&] { complain(news, held, ""); });
   }
 #endif
   return false;

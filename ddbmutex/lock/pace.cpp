@@ -1,5 +1,5 @@
 // Takes wait for their turn while DynamoDB throttles.  Renewals and releases
-// press: they are retried sooner when little time is left.
+// do not: they are retried sooner when little time is left.
 #include "pace.hpp"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ Pace::Pace(dynamodb::RetryBudget& budget, Call call)
     : budget_(budget),
       call_(call),
       turn_(budget.throttle()),
-      retry_(budget, call == Call::take ? Retry::Urgency::waits
-                                        : Retry::Urgency::presses) {}
+      retry_(budget, call == Call::take ? Retry::Urgency::can_wait
+                                        : Retry::Urgency::urgent) {}
 
 nanoseconds Pace::throttle_wait() {
   const bool waits =
@@ -54,16 +54,16 @@ void Pace::receive(const Answer& answer) {
   if (answered(answer.fault)) {
     if (throttle.count()) throttle.answered(BootClock::now());
     retry_.success();
-    press(false);
+    set_throttled_renewal(false);
   } else if (answer.fault == Fault::throttled) {
     throttle.refused(BootClock::now());
-    press(call_ == Call::renew);
+    set_throttled_renewal(call_ == Call::renew);
   }
 }
 
-void Pace::press(bool pressing) {
-  if (std::exchange(pressing_, pressing) == pressing) return;
-  budget_.throttle().press(pressing ? 1 : -1);
+void Pace::set_throttled_renewal(bool is_one) {
+  if (std::exchange(is_throttled_renewal_, is_one) == is_one) return;
+  budget_.throttle().count_throttled_renewals(is_one ? 1 : -1);
 }
 
 // A take that waits sends a last request when just enough time is left for its
@@ -72,7 +72,7 @@ void Pace::press(bool pressing) {
 nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
                          const Answer& answer) const {
   if (call_ != Call::take) {
-    return pressed(delay, left, answer.fault == Fault::throttled);
+    return shortened(delay, left, answer.fault == Fault::throttled);
   }
   const nanoseconds needed = std::clamp<nanoseconds>(
       2 * (answer.received_at - answer.sent_at), kShortestLast, kLongestLast);
@@ -86,14 +86,15 @@ nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
 // succeed.  A few throttled renewals are retried often (a single one about a
 // hundred times), many as seldom as after other faults.  A release is not
 // urgent: its lease ends anyway.
-nanoseconds Pace::pressed(nanoseconds delay, nanoseconds left,
-                          bool throttled) const {
+nanoseconds Pace::shortened(nanoseconds delay, nanoseconds left,
+                            bool throttled) const {
   nanoseconds longest = left / 2;
   nanoseconds shortest = kShortestDelay;
-  if (pressing_) {
+  if (is_throttled_renewal_) {
     // Beyond this number, half of the time left is the smaller limit, and for a
     // lease of a year the product might overflow 64 bits.
-    const int others = std::min(budget_.throttle().pressing() - 1, 7 * kFew);
+    const int others =
+        std::min(budget_.throttle().throttled_renewals() - 1, 7 * kFew);
     longest = std::min(longest, left * (kFew + others) / (16 * kFew));
   } else if (throttled) {
     shortest = kShortestThrottledDelay;

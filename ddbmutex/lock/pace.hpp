@@ -19,7 +19,7 @@ namespace lock {
 class Pace {
  public:
   Pace(dynamodb::RetryBudget& budget, Call call);
-  ~Pace() { press(false); }
+  ~Pace() { set_throttled_renewal(false); }
   Pace(const Pace&) = delete;
   Pace& operator=(const Pace&) = delete;
 
@@ -32,27 +32,27 @@ class Pace {
   // Must be called for every answer.
   void receive(const dynamodb::Answer& answer);
   // How long to wait after an answer that decided nothing; no value if its
-  // fault is final.  `left`: the time until the attempt becomes useless.  If
-  // the result is not less than `left`, no other request is worth sending.
+  // fault is final.  `left` is the time until the attempt becomes useless.  If
+  // the result is `left` or more, another request would come too late.
   std::optional<std::chrono::nanoseconds> delay(const dynamodb::Answer& answer,
                                                 std::chrono::nanoseconds left);
 
  private:
-  // Sets pressing_, and updates the client's count of throttled renewals.
-  void press(bool pressing);
+  // Sets whether this attempt is a throttled renewal, which the client counts.
+  void set_throttled_renewal(bool is_one);
   // Adjusts a take's delay so that one more request fits.
   std::chrono::nanoseconds fitted(std::chrono::nanoseconds delay,
                                   std::chrono::nanoseconds left,
                                   const dynamodb::Answer& answer) const;
   // Shortens the delay of a renewal or release to a part of the time left.
-  std::chrono::nanoseconds pressed(std::chrono::nanoseconds delay,
-                                   std::chrono::nanoseconds left,
-                                   bool throttled) const;
+  std::chrono::nanoseconds shortened(std::chrono::nanoseconds delay,
+                                     std::chrono::nanoseconds left,
+                                     bool throttled) const;
 
   dynamodb::RetryBudget& budget_;
   const Call call_;
   dynamodb::Throttle::Turn turn_;
-  bool pressing_ = false;  // This is a renewal that was throttled.
+  bool is_throttled_renewal_ = false;
   dynamodb::Retry retry_;
   int at_once_ = 0;  // Answers that called for another request.
 };

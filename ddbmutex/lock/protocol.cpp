@@ -1,4 +1,4 @@
-// Lease: first what it sends, then what an answer means, then until when the
+// Lease, in three parts: what to send, what an answer means, and until when the
 // lock is ours.
 #include "protocol.hpp"
 
@@ -16,22 +16,26 @@ using Verb = Request::Verb;
 
 namespace {
 
-// A refusal may list this many of our own versions (DynamoDB allows 100).
+// A condition lists at most this many of our versions (DynamoDB allows 100).
 constexpr std::size_t kOwnListed = 16;
 
-// Stamps end in the attempt's number modulo this, so that two of one lease
-// cannot be equal by chance.
+// A stamp ends in the attempt's number modulo this, so that no two stamps of a
+// lease are equal by chance.
 constexpr std::int64_t kNumbers = 1000;
 
-// How often a take is retried without a wait if it was refused although the row
-// looks free: once with what the refusal has shown, once because of a race.
+// How many takes are retried at once if they were refused although the row
+// looks free: one with what the refusal has shown, one because of a race.
 constexpr int kTriesAtOnce = 2;
 
-// The most uncertainty of DynamoDB's time for a stamp, which is too late by it.
+// A stamp is made only if DynamoDB's time is known to within this.  It uses the
+// latest possible time, so it is late by the uncertainty.
 constexpr std::chrono::seconds kMostUncertain{3};
 // If answers are so slow that even a look leaves more uncertainty, the look is
 // good enough for this long.
 constexpr std::chrono::seconds kLookServesFor{30};
+
+// Only a released row, which has 0, ends before this.
+constexpr ServiceTime kOnlyReleased{1};
 
 // The error of a clock that is off by the allowed 1 %, over a lease.
 nanoseconds margin(nanoseconds lease) {
@@ -40,12 +44,12 @@ nanoseconds margin(nanoseconds lease) {
 }
 
 // The `earliest` of a take: a lease that ended before this is over.  If others
-// stamp by their wall clocks, these may be behind by the margin.
+// stamp by their wall clocks, those may be behind by the margin.
 ServiceTime over_before(const RowPolicy& use, const ServiceClock& clock,
                         BootTime now) {
-  if (!clock.known()) return ServiceTime(1);
+  if (!clock.known()) return kOnlyReleased;
   const nanoseconds skew = std::max<nanoseconds>(kFrontEndSkew, use.margin);
-  return std::max(ServiceTime(1), clock.earliest(now) - skew);
+  return std::max(kOnlyReleased, clock.earliest(now) - skew);
 }
 
 bool free_to_take(const RowPolicy& use, const Observation& observation,
@@ -80,7 +84,7 @@ void Observation::see(const Row& row, BootTime received) {
                     seen_.form == row.form;
   if (same) return;
   forget();
-  if (!sigv4::has_memory_for([&] { seen_.uuid = row.uuid; })) return;
+  if (!sigv4::try_with_memory([&] { seen_.uuid = row.uuid; })) return;
   seen_.expires = row.expires;
   seen_.lease = row.lease;
   seen_.form = row.form;
@@ -109,7 +113,7 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
   verb_ = request.verb;
   if (verb_ == Verb::look) request.uuid.clear();
   consistent_ = request.consistent;
-  tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
+  tells_ = request.wants_row || (verb_ == Verb::take && use_.takes_by_update());
   return request;
 }
 
@@ -129,7 +133,7 @@ void Lease::ask(Request& request, BootTime now, const ServiceClock& clock,
 // Date that it needs, or does not know the time well enough.
 bool Lease::may_take(const ServiceClock& clock, BootTime now) const {
   const bool lacks_row = use_.looks_first && !told_;
-  const bool lacks_date = use_.calendars && !clock.known();
+  const bool lacks_date = use_.needs_date && !clock.known();
   return !lacks_row && !lacks_date && may_stamp(clock, now);
 }
 
@@ -140,10 +144,10 @@ bool Lease::may_stamp(const ServiceClock& clock, BootTime now) const {
 
 // Lists the stamps of sent_[0], and of sent_[from] and all after it.
 void Lease::list(std::size_t from, std::vector<ServiceTime>& own) const {
-  own = std::vector<ServiceTime>(1 + sent_.size() - from);
-  own.front() = sent_.front().stamp;
-  for (std::size_t i = 1; i < own.size(); ++i) {
-    own[i] = sent_[from + i - 1].stamp;
+  own.reserve(1 + sent_.size() - from);
+  own.push_back(sent_.front().stamp);
+  for (std::size_t i = from; i < sent_.size(); ++i) {
+    own.push_back(sent_[i].stamp);
   }
 }
 
@@ -156,10 +160,10 @@ void Lease::take(Request& request, BootTime now, const ServiceClock& clock,
   if (observation.stale(now)) {
     request.seen = {observation.seen()->uuid, observation.seen()->expires};
   }
-  // The first, which the row may be known to have, and the latest ones.
-  const std::size_t dropped =
+  // The first version, which the row may be known to have, and the latest ones.
+  const std::size_t skipped =
       sent_.size() > kOwnListed ? sent_.size() - kOwnListed : 0;
-  if (!sent_.empty()) list(dropped + 1, request.own);
+  if (!sent_.empty()) list(skipped + 1, request.own);
   request.stamp = stamp(now, clock);
   // A waiter may try for days, so versions that are a thousand tries old are
   // forgotten.  If one is applied after all, the row counts as that of another
@@ -171,12 +175,13 @@ void Lease::renew(Request& request, BootTime now, const ServiceClock& clock) {
   const bool too_many = 1 + sent_.size() - listed_from_ > kOwnListed;
   if (too_many || !may_stamp(clock, now)) {
     look(request, true);
-    return apply(clock);
+    apply(clock);
+    return;
   }
   request.verb = Verb::renew;
   list(listed_from_, request.own);
   request.stamp = stamp(now, clock);
-  request.tell = use_.keep && !ours_;  // The token is not settled yet.
+  request.wants_row = use_.keep && !ours_;  // For the token.
   if (ours_) change(request);
   apply(clock);
 }
@@ -196,7 +201,7 @@ ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
   ++attempts_;
   Sent sent{{}, now, {}, clock.contradictions()};
   if (clock.known()) sent.earliest = clock.earliest(now);
-  if (clock.known() && use_.tells_end) {
+  if (clock.known() && use_.stores_end) {
     sent.stamp = unused(clock.latest(now) + ttl_ + use_.margin);
   } else {
     sent.stamp = kBeyondAllClocks + nanoseconds(attempts_);
@@ -205,10 +210,10 @@ ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
   return sent.stamp;
 }
 
-// No two stamps of one uuid may be equal, although `latest` may move back: a
-// late copy of an old renewal would pass for the new one.  The number of the
-// attempt in the low digits ensures that for a thousand attempts.  Later stamps
-// are also higher than all that were dropped.
+// No two stamps of a lease may be equal, or a late copy of an old renewal would
+// pass for the new one.  `latest` can move back, so the low digits hold the
+// number of the attempt, which is unique for a thousand attempts.  After that,
+// a stamp is also higher than all that were dropped.
 ServiceTime Lease::unused(ServiceTime at_least) const {
   if (attempts_ >= kNumbers) {
     at_least = std::max(at_least, highest_dropped_ + nanoseconds(1));
@@ -231,8 +236,9 @@ ServiceTime Lease::unused(ServiceTime at_least) const {
 
 Verdict Lease::receive(Reply&& reply, const ServiceClock& clock,
                        Observation& observation) {
-  // The clock in the answer to a release must not end the claim: this machine
-  // may have been stopped before it unlocked, and that would be a loss.
+  // The Date of a release's answer must not shorten the claim.  If this machine
+  // was stopped before it unlocked and another has the row, that is a loss, and
+  // a shorter claim would hide it.
   if (call_ == Call::release) return receive_release(reply);
   apply(clock);
   const bool stamped = verb_ == Verb::take || verb_ == Verb::renew;
@@ -246,7 +252,8 @@ Verdict Lease::receive(Reply&& reply, const ServiceClock& clock,
       if (stamped) return receive_write(reply, clock);
       break;
     case Reply::Outcome::refused:
-      // Without a table there is no free lock.
+      // A look is refused if there is no table, or its key is wrong.  That is
+      // not a free lock.
       if (call_ == Call::take && !stamped) return Verdict::again;
       break;
   }
@@ -269,20 +276,21 @@ Verdict Lease::receive_write(Reply& reply, const ServiceClock& clock) {
   return won(sent_.size() - 1, reply.received, clock);
 }
 
-// The row that a refusal or a look has shown.
+// Learns from the row that a refusal or a look has shown.
 Verdict Lease::receive_row(Reply& reply, const ServiceClock& clock,
                            Observation& observation) {
   const std::optional<std::size_t> own = find_own(*reply.row);
   if (!own || !ours_) row_ = std::move(reply.row);
   if (!own) return beaten(reply.received, clock, observation);
   const Verdict verdict = won(*own, reply.received, clock);
-  // Versions that were sent before this look and are not in the row will not be
-  // applied any more, so the next renewal need not list them.
+  // Versions that were sent before this look, and that the row does not have,
+  // are not listed again.  If one is applied late, the next renewal is refused,
+  // and the refusal shows our version.
   if (consistent_) listed_from_ = sent_.size();
   return verdict;
 }
 
-// The row has our version sent_[index], or has had it since it was sent.
+// The row has, or has had, our version sent_[index].
 Verdict Lease::won(std::size_t index, BootTime received,
                    const ServiceClock& clock) {
   if (ours_ && index == 0) return Verdict::again;  // Nothing new.
@@ -331,12 +339,12 @@ Verdict Lease::beaten(BootTime received, const ServiceClock& clock,
   const bool free = absent || (bare && use_.keep);
   unsettled_ = stands_ = false;
   refused_ = !free;
-  if (row.kept && !use_.keep) {
+  if (row.has_token && !use_.keep) {
     observation.forget();  // It is never taken, even if it stays unchanged.
     return Verdict::kept_row;
   }
   observation.see(row, received);
-  if (use_.calendars && !clock.known()) return Verdict::no_date;
+  if (use_.needs_date && !clock.known()) return Verdict::no_date;
   if (row.kind == Row::Kind::unknown || (bare && !free)) {
     return Verdict::bad_record;
   }
@@ -398,9 +406,9 @@ void Lease::apply(const ServiceClock& clock) {
   claim_end_ = std::min(claim_end_, claim_of(granted_, clock));
 }
 
-// A claim ends by the boot clock, and by DynamoDB's clock when its stamp ends,
-// less the margin by which others' wall clocks may be ahead: nobody may take
-// the row before that.
+// A claim ends by the boot clock, and also when DynamoDB's clock may reach the
+// lowest stamp (the row may have any of them), less the margin for wall clocks
+// that are ahead.  Nobody may take the row before that.
 //
 // If an answer since the request was sent has contradicted what was known of
 // DynamoDB's clock, this machine may have been stopped while the clocks of
@@ -419,9 +427,9 @@ BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
 
 bool Lease::hand_over(BootTime now, int limit) {
   const nanoseconds half = nanoseconds(ttl_) / 2;
-  const bool alike = !use_.keep && !use_.takes_by_update();
+  const bool needs_no_take = !use_.keep && !use_.takes_by_update();
   const bool early = now < taken_at_ + half && now + half < claim_end();
-  if (!alike || !early || handed_over_ >= limit) return false;
+  if (!needs_no_take || !early || handed_over_ >= limit) return false;
   ++handed_over_;
   return true;
 }

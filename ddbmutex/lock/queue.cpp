@@ -89,7 +89,7 @@ void Queue::Waiter::cancel() {
 
 Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
   if (ended_) return Entry::refused;
-  if (turn_ == nullptr && keeper_ == 0) {
+  if (turn_ == nullptr && holder_ == 0) {
     turn_ = &waiter;
     waiter.has_turn_ = true;
     return Entry::turn;
@@ -102,10 +102,10 @@ Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
   return Entry::line;
 }
 
-bool Queue::keep(Waiter& waiter) {
+bool Queue::become_holder(Waiter& waiter) {
   if (ended_) return false;
   turn_ = nullptr;
-  keeper_ = waiter.thread_;
+  holder_ = waiter.thread_;
   return true;
 }
 
@@ -124,12 +124,12 @@ void Queue::remove(Waiter& waiter) {
 }
 
 void Queue::let_go() {
-  if (keeper_ != 0) keeper_ = kNobody;
+  if (holder_ != 0) holder_ = kNobody;
 }
 
 void Queue::pass() {
-  if (keeper_ == 0) return;  // Ended amid the taking.
-  keeper_ = 0;
+  if (holder_ == 0) return;  // Ended amid the taking.
+  holder_ = 0;
   admit_next();
 }
 
@@ -142,7 +142,7 @@ Queue::Waiter* Queue::heir() const {
 void Queue::hand_over(Waiter& heir) {
   remove(heir);
   turn_ = &heir;
-  keeper_ = heir.thread_;
+  holder_ = heir.thread_;
   heir.has_lock_ = true;
   heir.waker_.wake();
 }

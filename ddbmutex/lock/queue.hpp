@@ -1,6 +1,7 @@
 // The threads of one process that want the same lock: first come, first served.
-// Only the thread that has the turn talks to DynamoDB.  It may hand its lease
-// over to the next thread as it is.
+// Only the thread that has the turn asks DynamoDB for it.  With the lock it
+// becomes the holder, and nobody gets the turn until it has released the lock.
+// It may also hand its lease over to the next thread as it is.
 #ifndef DDBMUTEX_QUEUE_HPP
 #define DDBMUTEX_QUEUE_HPP
 
@@ -101,30 +102,30 @@ class Queue {
   // Gives the turn to the waiter if nobody has it.  Otherwise the waiter joins
   // the line and is woken when its turn comes; if it does not `wait`, it is
   // refused.  A waiter that has the turn, is in line or was handed the lock
-  // must keep() or leave().
+  // must become_holder() or leave().
   enum class Entry { turn, line, refused };
   Entry enter(Waiter& waiter, bool wait);
 
-  // The call returns with the lock: its thread keeps the turn until pass().
+  // The call returns with the lock: its thread is the holder until pass().
   // Returns false after end(); then the waiter must leave().
-  bool keep(Waiter& waiter);
+  bool become_holder(Waiter& waiter);
   void leave(Waiter& waiter);
-  // While the lock is being released: the thread no longer counts as the one
-  // that keeps the turn, but nobody else gets it before pass().
+  // While the lock is being released: no thread counts as the holder any more,
+  // but nobody gets the turn before pass().
   void let_go();
-  // After keep(): lets the next one in.
+  // The lock is released: gives the turn to the first in line.
   void pass();
   // The first in line that was not cancelled; null if there is none.
   Waiter* heir() const;
-  // After keep(): gives the turn to the heir's thread.  The heir must still
-  // keep() or leave().
+  // Makes the heir's thread the holder in place of this one.  The heir must
+  // still become_holder() or leave().
   void hand_over(Waiter& heir);
   // Whether the lock was handed over to a call that has not returned yet.
   bool handed_over() const {
     return turn_ != nullptr && turn_->has_lock_ && !ended_;
   }
-  // The calling thread keeps the turn.
-  bool kept_by_this_thread() const { return keeper_ == this_thread(); }
+  // Whether the calling thread is the holder.
+  bool held_by_this_thread() const { return holder_ == this_thread(); }
 
   // Wakes everyone in line.  Each decides anew how long to wait.
   void wake_line();
@@ -138,9 +139,10 @@ class Queue {
   void admit_next();
 
   Waiter* line_ = nullptr;
-  Waiter* turn_ = nullptr;  // Has the turn, but has not called keep().
-  // The thread that keeps the turn; 0 if none does, kNobody after let_go().
-  std::uint64_t keeper_ = 0;
+  Waiter* turn_ = nullptr;  // Has the turn, but has not called become_holder().
+  // The number of the thread that holds the lock; 0 if none does, kNobody after
+  // let_go().
+  std::uint64_t holder_ = 0;
   bool ended_ = false;
 };
 

@@ -20,7 +20,7 @@ namespace {
 void fail(Result& result, const char* why) {
   result.verdict = Verdict::again;
   result.answer.fault = Fault::timed_out;
-  sigv4::has_memory_for([&] { result.answer.message = why; });
+  sigv4::try_with_memory([&] { result.answer.message = why; });
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ bool Renewer::start() {
     notifier_thread_.started =
         sigv4::start_thread(notifier_thread_.thread, "ddbmutex-notify", [self] {
           self->notifier_.run();
-          self->ended(self->notifier_thread_);
+          self->mark_ended(self->notifier_thread_);
         });
     if (!notifier_thread_.started) return false;
     leases_.has_notifier = true;
@@ -85,12 +85,12 @@ bool Renewer::start() {
   sender_thread_.started =
       sigv4::start_thread(sender_thread_.thread, "ddbmutex-sender", [self] {
         self->sender_.run();
-        self->ended(self->sender_thread_);
+        self->mark_ended(self->sender_thread_);
       });
   return sender_thread_.started;
 }
 
-void Renewer::ended(Worker& worker) {
+void Renewer::mark_ended(Worker& worker) {
   const Guard guard(leases_.mutex);
   worker.ended = true;
   leases_.changed.notify_all();
@@ -167,7 +167,7 @@ Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
   RenewalByHand by_hand(leases_);
   guard.unlock();
   const bool had_memory =
-      sigv4::has_memory_for([&] { attempt.run(deadline, &waker, &by_hand); });
+      sigv4::try_with_memory([&] { attempt.run(deadline, &waker, &by_hand); });
   guard.lock();
   const bool renewed = had_memory && attempt.verdict() == Verdict::ours;
   const bool has_ended = BootClock::now() >= held.lease.claim_end();
@@ -236,10 +236,10 @@ bool Renewer::hand_over(HeldLease& held, Signal& signal) {
   return true;
 }
 
-Attempts Renewer::give_back(HeldLease& held, std::optional<Verdict>& loss) {
+OneAttempt Renewer::give_back(HeldLease& held, std::optional<Verdict>& loss) {
   Signal dropped;  // Destroyed without the mutex.
   const Guard guard(leases_.mutex);
-  Attempts release = leases_.give_back(held);
+  OneAttempt release = leases_.give_back(held);
   loss = held.loss;
   dropped = std::exchange(held.signal, {});
   return release;
@@ -250,21 +250,21 @@ void Renewer::lost(HeldLease& held, Verdict why) {
   leases_.report(held, why);
 }
 
-bool Renewer::finish(Attempts& one) {
+bool Renewer::finish(OneAttempt& one) {
   Guard guard(leases_.mutex);
   bool started = false;
-  const bool had_memory = sigv4::has_memory_for([&] { started = start(); });
+  const bool had_memory = sigv4::try_with_memory([&] { started = start(); });
   if (!had_memory || !started) return false;
   sender_.finish(one, std::move(guard));
   return true;
 }
 
-std::vector<Unreleased> Renewer::release_all(BootTime deadline) {
+std::vector<ReleaseOutcome> Renewer::release_all(BootTime deadline) {
   const auto closing = std::make_shared<Closing>();
   Guard guard(leases_.mutex);
   leases_.closed = true;
-  std::vector<Unreleased>& all = closing->locks;
-  all = std::vector<Unreleased>(leases_.alarms.size());
+  std::vector<ReleaseOutcome>& all = closing->locks;
+  all = std::vector<ReleaseOutcome>(leases_.alarms.size());
   const bool has_threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].held = leases_.alarms.at(i).shared_from_this();
@@ -274,7 +274,7 @@ std::vector<Unreleased> Renewer::release_all(BootTime deadline) {
     close(*all[i].held, closing, i, has_threads);
   }
   guard.unlock();
-  for (Unreleased& one : all) {
+  for (ReleaseOutcome& one : all) {
     const Signal signal = std::exchange(one.signal, {});
     if (signal.object != nullptr) signal.call(signal.object.get());
   }
@@ -294,7 +294,7 @@ void Renewer::close(HeldLease& held, const std::shared_ptr<Closing>& closing,
   Result& result = closing->locks[place].result;
   fail(result, has_threads ? "not released in time" : "cannot start a thread");
   if (leases_.stopping) return;
-  Attempts one = leases_.give_back(held);
+  OneAttempt one = leases_.give_back(held);
   if (held.loss) result.verdict = *held.loss;
   if (!has_threads) return;
   const BootTime now = BootClock::now();

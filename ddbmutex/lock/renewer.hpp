@@ -84,21 +84,21 @@ class Renewer : public sigv4::Stoppable,
   // Returns the attempt that releases the lease, or none if it was given back
   // before.  A loss that was not reported yet is still reported.  Needs no
   // memory.
-  Attempts give_back(HeldLease& held, std::optional<Verdict>& loss);
+  OneAttempt give_back(HeldLease& held, std::optional<Verdict>& loss);
 
   // Accepts no more leases, and releases all that are held, many at once. Waits
   // for the answers until the deadline; the rest is released in the background.
   // Returns all of them, also those that are released.  If memory runs out,
   // nothing was given back.
-  std::vector<Unreleased> release_all(BootTime deadline);
+  std::vector<ReleaseOutcome> release_all(BootTime deadline);
 
   // Reports, once, a loss that a release has found.
   void lost(HeldLease& held, Verdict why);
 
   // Finishes an abandoned attempt: see Sender.  False if no thread can be
   // started, or memory runs out; then the attempt is unchanged.  REQUIRES:
-  // there is one attempt.
-  bool finish(Attempts& attempt);
+  // there is one.
+  bool finish(OneAttempt& attempt);
 
   // How many leases are held, and the sum of the seconds that leases were held.
   struct Usage {
@@ -123,7 +123,7 @@ class Renewer : public sigv4::Stoppable,
 
   // For these the mutex is held.
   bool start();
-  void ended(Worker& worker);
+  void mark_ended(Worker& worker);
   void close(HeldLease& held, const std::shared_ptr<Closing>& closing,
              std::size_t place, bool has_threads);
 

@@ -1,4 +1,4 @@
-// Writes the body of each request.  A function per verb adds the layout's
+// Writes the body of each request.  A function per verb writes the layout's
 // expressions.  add() collects their words ("#uuid", ":uuid"), which
 // write_names() and write_values() then define.
 #include "requests.hpp"
@@ -23,10 +23,13 @@ namespace {
 
 // Enough for most requests.
 constexpr std::size_t kUsualBytes = 2000;
-constexpr std::size_t kUsualExpression = 800;
-constexpr std::size_t kUsualWords = 32;
+constexpr std::size_t kUsualWords = 16;
 
-// The word that the text begins with: letters and '_'.
+// What an expression has where it lists our own versions.
+constexpr std::string_view kOwnVersions = "(:own)";
+constexpr std::string_view kOwnWord = ":own";
+
+// The lowercase letters and '_' that the text begins with.
 std::string_view first_word(std::string_view text) {
   std::size_t size = 0;
   while (size < text.size() &&
@@ -34,6 +37,18 @@ std::string_view first_word(std::string_view text) {
     ++size;
   }
   return text.substr(0, size);
+}
+
+// Adds the expression's words that begin with `mark`, each once.
+void add_words(std::string_view expression, char mark,
+               std::vector<std::string_view>& words) {
+  for (std::size_t at = expression.find(mark); at != expression.npos;
+       at = expression.find(mark, at + 1)) {
+    const std::size_t size = first_word(expression.substr(at + 1)).size();
+    const std::string_view word = expression.substr(at, 1 + size);
+    const auto times = std::count(words.begin(), words.end(), word);
+    if (times == 0) words.push_back(word);
+  }
 }
 
 std::string numbered(std::string_view word, std::size_t number) {
@@ -126,7 +141,10 @@ void RequestBody::write() {
       check();
       break;
   }
-  if (request_.verb != Verb::look) write_expressions();
+  if (request_.verb != Verb::look) {
+    write_words();
+    write_returned();
+  }
   json_.end_object();
 }
 
@@ -139,40 +157,54 @@ void RequestBody::take() {
   begin_condition();
   layout_.add_is_free(target_.policy, *this);
   if (request_.seen) add(expressions_.or_stale);
-  if (request_.own.empty()) return;
-  add(" OR (");
-  add(expressions_.has_own_version);
-  add(")");
+  if (!request_.own.empty()) {
+    add(" OR (");
+    add(expressions_.has_own_version);
+    add(")");
+  }
+  end_expression();
 }
 
 void RequestBody::renew() {
+  begin_update();
   add(expressions_.renew);
   add_changes();
+  end_expression();
   begin_condition();
   add(expressions_.has_own_version);
   if (request_.changes) add(expressions_.and_change);
+  end_expression();
 }
 
 void RequestBody::release() {
   if (target_.policy.keep) {
+    begin_update();
     add(expressions_.release);
     add_changes();
+    end_expression();
   }
   begin_condition();
   add(expressions_.is_ours);
   if (request_.changes) add(expressions_.and_change);
+  end_expression();
 }
 
 void RequestBody::force() {
-  if (target_.policy.keep) add(expressions_.release);
+  if (target_.policy.keep) {
+    begin_update();
+    add(expressions_.release);
+    end_expression();
+  }
   begin_condition();
   add(expressions_.is_seen);
+  end_expression();
 }
 
 void RequestBody::check() {
   begin_condition();
   add(expressions_.is_ours);
   add(expressions_.and_held);
+  end_expression();
 }
 
 // --- Items and expressions ---------------------------------------------------
@@ -187,9 +219,8 @@ RequestBody::RequestBody(const RowTarget& target, const Request& request,
       json_(text) {
   text.reserve(kUsualBytes);
   if (request.verb == Verb::look) return;
-  if (action_ == Action::update_item) update_.reserve(kUsualExpression);
-  condition_.reserve(kUsualExpression);
-  words_.reserve(kUsualWords);
+  names_.reserve(kUsualWords);
+  values_.reserve(kUsualWords);
 }
 
 // Writes what the SET clause of `record` would store, as an item.  The clause
@@ -197,9 +228,10 @@ RequestBody::RequestBody(const RowTarget& target, const Request& request,
 void RequestBody::put_record() {
   json_.name("Item").begin_object();
   write_key();
-  std::string_view rest = expressions_.record;
-  for (sigv4::cut(rest, '#'); !rest.empty(); sigv4::cut(rest, '#')) {
-    const std::string_view word = first_word(rest);
+  const std::string_view record = expressions_.record;
+  for (std::size_t at = record.find('#'); at != record.npos;
+       at = record.find('#', at + 1)) {
+    const std::string_view word = first_word(record.substr(at + 1));
     json_.name(layout_.attribute(word));
     layout_.write_value(word, target_, request_, json_);
   }
@@ -208,27 +240,33 @@ void RequestBody::put_record() {
 }
 
 void RequestBody::update_record() {
-  const std::string_view end = expressions_.take_end;
+  const std::string_view take_end = expressions_.take_end;
+  begin_update();
   add(expressions_.record);
   set(target_.attributes);
-  add(end);
+  add(take_end);
   // A take removes `data`, unless it sets it or the policy keeps it.
-  if (target_.policy.keep_data ||
-      dynamodb::find(target_.attributes, kDataAttribute) != nullptr) {
-    return;
+  if (!target_.policy.keep_data &&
+      dynamodb::find(target_.attributes, kDataAttribute) == nullptr) {
+    add(take_end.empty() ? " REMOVE #data" : ", #data");
   }
-  add(end.empty() ? " REMOVE #data" : ", #data");  // `end` ends with a REMOVE.
+  end_expression();
+}
+
+void RequestBody::begin_update() {
+  json_.name("UpdateExpression").begin_text();
+}
+
+void RequestBody::begin_condition() {
+  json_.name("ConditionExpression").begin_text();
 }
 
 // Extends the SET clause of the update.
 void RequestBody::set(const dynamodb::Item& attributes) {
   set_ = &attributes;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
-    const Digits number(i);
-    update_ += ", #set";
-    update_ += number;
-    update_ += " = :set";
-    update_ += number;
+    add_numbered(", #set", i);
+    add_numbered(" = :set", i);
   }
 }
 
@@ -238,40 +276,33 @@ void RequestBody::add_changes() {
   set(request_.changes->set);
   removed_ = &request_.changes->remove;
   for (std::size_t i = 0; i < removed_->size(); ++i) {
-    update_ += i == 0 ? " REMOVE #removed" : ", #removed";
-    update_ += Digits(i);
+    add_numbered(i == 0 ? " REMOVE #removed" : ", #removed", i);
   }
 }
 
 void RequestBody::add(std::string_view expression) {
-  std::size_t done = 0;
-  for (std::size_t at = 0; at < expression.size(); ++at) {
-    if (expression[at] != '#' && expression[at] != ':') continue;
-    *expression_ += expression.substr(done, at - done);
-    const std::size_t size = first_word(expression.substr(at + 1)).size();
-    add_word(expression.substr(at, 1 + size));
-    done = at + 1 + size;
-  }
-  *expression_ += expression.substr(done);
+  add_words(expression, '#', names_);
+  add_words(expression, ':', values_);
+  const std::size_t own = expression.find(kOwnVersions);
+  json_.add_plain(expression.substr(0, own));
+  if (own == expression.npos) return;
+  add_own_versions();
+  json_.add_plain(expression.substr(own + kOwnVersions.size()));
 }
 
-void RequestBody::add_word(std::string_view word) {
-  if (std::find(words_.begin(), words_.end(), word) == words_.end()) {
-    words_.push_back(word);
-  }
-  if (word == ":own") {
-    add_own_versions();
-  } else {
-    *expression_ += word;
-  }
-}
-
-// A list of placeholders: ":own0, :own1".
+// A list of placeholders: "(:own0, :own1)".
 void RequestBody::add_own_versions() {
   for (std::size_t i = 0; i < request_.own.size(); ++i) {
-    *expression_ += i == 0 ? ":own" : ", :own";
-    *expression_ += Digits(i);
+    add_numbered(i == 0 ? "(:own" : ", :own", i);
   }
+  json_.add_plain(")");
+}
+
+// Adds a numbered placeholder such as "#set7", which add() would note as a
+// word.
+void RequestBody::add_numbered(std::string_view word, std::size_t number) {
+  json_.add_plain(word);
+  json_.add_plain(Digits(number));
 }
 
 // --- JSON --------------------------------------------------------------------
@@ -284,25 +315,27 @@ void RequestBody::write_key() {
   write_text(json_, target_.sort_value);
 }
 
-void RequestBody::write_expressions() {
-  if (update_.size() > 0) json_.name("UpdateExpression").plain_text(update_);
-  json_.name("ConditionExpression").plain_text(condition_);
+// Defines what each name and value of the expressions stands for.
+void RequestBody::write_words() {
   json_.name("ExpressionAttributeNames").begin_object();
   write_names();
   json_.end_object();
   json_.name("ExpressionAttributeValues").begin_object();
   write_values();
   json_.end_object();
+}
+
+// What the answer is to include.
+void RequestBody::write_returned() {
   if (request_.verb == Verb::check) return;
   const bool updates =
       request_.verb == Verb::take && action_ == Action::update_item;
-  if (updates || request_.tell) json_.name("ReturnValues").text("ALL_NEW");
+  if (updates || request_.wants_row) json_.name("ReturnValues").text("ALL_NEW");
   json_.name("ReturnValuesOnConditionCheckFailure").text("ALL_OLD");
 }
 
 void RequestBody::write_names() {
-  for (const std::string_view word : words_) {
-    if (word[0] != '#') continue;
+  for (const std::string_view word : names_) {
     json_.name(word).text(word == "#key" ? target_.key_name
                                          : layout_.attribute(word.substr(1)));
   }
@@ -322,10 +355,10 @@ void RequestBody::write_own_versions() {
 }
 
 void RequestBody::write_values() {
-  for (const std::string_view word : words_) {
-    if (word == ":own") {
+  for (const std::string_view word : values_) {
+    if (word == kOwnWord) {
       write_own_versions();
-    } else if (word[0] == ':') {
+    } else {
       json_.name(word);
       layout_.write_value(word.substr(1), target_, request_, json_);
     }

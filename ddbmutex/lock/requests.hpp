@@ -29,7 +29,8 @@ void write_request(const RowTarget& target, const Request& request,
 dynamodb::Action action_of(Request::Verb verb, const RowPolicy& policy);
 
 // Writes the body of a request.  DynamoDB refuses names and values that no
-// expression uses, so add() notes which words its expression uses.
+// expression uses, or that are repeated, so add() notes which words its
+// expression uses.
 class RequestBody {
  public:
   // `text`: the body is appended to it.
@@ -38,8 +39,8 @@ class RequestBody {
 
   void write();
 
-  // Appends to the update or the condition.  REQUIRES: a string literal,
-  // because its words are not copied.
+  // Appends to the update or the condition, whichever was begun.  REQUIRES: a
+  // string literal, because its words are not copied.
   void add(std::string_view expression);
 
  private:
@@ -53,12 +54,15 @@ class RequestBody {
   void update_record();
   void set(const dynamodb::Item& attributes);
   void add_changes();
-  void add_word(std::string_view word);
+  void begin_update();
+  void begin_condition();
+  void end_expression() { json_.end_text(); }
+  void add_numbered(std::string_view word, std::size_t number);
   void add_own_versions();
-  void begin_condition() { expression_ = &condition_; }
 
   void write_key();
-  void write_expressions();
+  void write_words();
+  void write_returned();
   void write_names();
   void write_values();
   void write_own_versions();
@@ -69,11 +73,8 @@ class RequestBody {
   const Layout& layout_;
   const Expressions& expressions_;
   dynamodb::JsonWriter json_;
-  sigv4::Text update_, condition_;
-  sigv4::Text* expression_ = &update_;  // What add() appends to.
-  // The words of both, such as "#uuid" and ":uuid".  DynamoDB refuses
-  // repetitions.
-  std::vector<std::string_view> words_;
+  // The words of all expressions, such as "#uuid" and ":uuid", each once.
+  std::vector<std::string_view> names_, values_;
   // What the user sets and removes: "#set0 = :set0", "#removed0".
   const dynamodb::Item* set_ = nullptr;
   const std::vector<std::string>* removed_ = nullptr;

@@ -15,11 +15,12 @@ namespace lock {
 using dynamodb::Attribute;
 using dynamodb::Item;
 
-std::string_view Layout::attribute(std::string_view word) const {
+std::string_view Layout::attribute(std::string_view placeholder) const {
   for (const dynamodb::AttributeName& name : names) {
-    if (word == name.word) return name.attribute;
+    if (placeholder == name.placeholder) return name.attribute;
   }
-  assert(word == "data");  // The same in all layouts, so it is not in `names`.
+  assert(placeholder ==
+         "data");  // The same in all layouts, so it is not in `names`.
   return kDataAttribute;
 }
 
@@ -32,8 +33,9 @@ bool is_record_attribute(const Layout& layout, std::string_view attribute) {
          wanted_of(layout, false).is_of_record(attribute);
 }
 
-void read_row(Item&& item, const Layout& layout, Row& row) {
-  if (item.empty()) return;
+Row read_row(Item item, const Layout& layout) {
+  Row row;
+  if (item.empty()) return row;
   row.kind = Row::Kind::unknown;
   row.problem = layout.read(item, row);
   for (Attribute& attribute : item) {
@@ -44,6 +46,7 @@ void read_row(Item&& item, const Layout& layout, Row& row) {
       row.others.push_back(std::move(attribute));
     }
   }
+  return row;
 }
 
 std::optional<std::int64_t> parse_number(const Attribute* attribute) {

@@ -60,8 +60,8 @@ struct Row {
   // No value if the record lacks the attribute.
   std::optional<std::chrono::milliseconds> lease;
   LeaseForm form = LeaseForm::unknown;
-  std::string owner;  // Empty if not given.
-  bool kept = false;  // It has a token, even if the token is malformed.
+  std::string owner;       // Empty if not given.
+  bool has_token = false;  // It has a token, even if the token is malformed.
   std::int64_t token = 0;
   const char* problem = "";  // "expires is missing"
   dynamodb::Item others;     // All attributes but the record's; `data` is here.
@@ -77,10 +77,11 @@ struct RowPolicy {
   // The rest differs only in layouts that are shared with other programs.
   enum class Take : char { usual, puts, updates };
   Take take = Take::usual;
-  bool tells_end = true;  // The row says when a lease ends.
-  // Other programs compare the stored end with their wall clocks, so it is
-  // `margin` later than the end that we rely on.
-  bool calendars = false;
+  bool stores_end = true;  // The row says when a lease ends.
+  // Other programs compare the stored end with their wall clocks, so nothing is
+  // stored before DynamoDB has told the date.
+  bool needs_date = false;
+  // The stored end is this much later than the end that we rely on.
   std::chrono::milliseconds margin{};
   // A take looks at the row first, to write the lease in the form it finds.
   bool looks_first = false;
@@ -131,7 +132,7 @@ struct Request {
   // Our own versions.  A renewal requires one of them; a take accepts them.
   std::vector<ServiceTime> own;
   bool consistent = false;  // look
-  bool tell = false;        // renew: the answer must include the row.
+  bool wants_row = false;   // renew: the answer must include the row.
   ChangesPtr changes;       // renew, release; null: none.
   // check, and changes of a kept row: the token that the row must have.
   std::int64_t token = 0;
@@ -153,13 +154,7 @@ struct RowTarget {
   const Layout* layout = &kDdblock;
 };
 
-// Moves what it needs out of the item.  REQUIRES: `row` is default-constructed.
-void read_row(dynamodb::Item&& item, const Layout& layout, Row& row);
-inline Row read_row(dynamodb::Item item, const Layout& layout = kDdblock) {
-  Row row;
-  read_row(std::move(item), layout, row);
-  return row;
-}
+Row read_row(dynamodb::Item item, const Layout& layout = kDdblock);
 // Which attributes of an item to read: the record's, and on demand also those
 // that are stored beside it.
 dynamodb::Wanted wanted_of(const Layout& layout, bool with_others);

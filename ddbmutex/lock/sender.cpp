@@ -70,8 +70,8 @@ int doubt(const Attempt& attempt) {
   }
 }
 
-Attempts take_out(Attempts& from, Attempts::iterator one) {
-  Attempts taken;
+OneAttempt take_out(Attempts& from, Attempts::iterator one) {
+  OneAttempt taken;
   taken.splice(taken.begin(), from, one);
   return taken;
 }
@@ -83,7 +83,7 @@ Attempts take_out(Attempts& from, Attempts::iterator one) {
 void Sender::run() {
   for (bool goes_on = true; goes_on;) {
     const bool had_memory =
-        sigv4::has_memory_for([&] { goes_on = send_round(); });
+        sigv4::try_with_memory([&] { goes_on = send_round(); });
     if (had_memory) continue;
     sigv4::Waker& waker = leases_.sender.waker();
     sigv4::drive(nullptr, 0, BootClock::now() + kMemoryPause, &waker);
@@ -118,7 +118,7 @@ bool Sender::begin_all() {
     const auto begun = one->begin(this, BootClock::now());
     if (begun == Attempt::Begun::yes) continue;
     all = false;
-    Attempts unsent = take_out(in_flight_, one);
+    OneAttempt unsent = take_out(in_flight_, one);
     if (begun != Attempt::Begun::no_memory) continue;
     begin_later(unsent);
     had_memory = false;
@@ -127,7 +127,7 @@ bool Sender::begin_all() {
   return all;
 }
 
-void Sender::begin_later(Attempts& one) {
+void Sender::begin_later(OneAttempt& one) {
   const BootTime when = BootClock::now() + kMemoryPause;
   const Guard guard(leases_.mutex);
   Attempt& attempt = one.front();
@@ -276,14 +276,14 @@ bool Sender::collect_releases(BootTime now, std::size_t room, BootTime& next) {
 
 // --- Releases that callers leave ---------------------------------------------
 
-void Sender::release_at(BootTime when, Attempts& one) {
+void Sender::release_at(BootTime when, OneAttempt& one) {
   one.front().wait_until(when);
   releases_.splice(releases_.end(), one);
   leases_.sender.wake_at(when);
 }
 
-void Sender::finish(Attempts& one, Guard guard) {
-  const Attempts dropped = make_room();
+void Sender::finish(OneAttempt& one, Guard guard) {
+  const OneAttempt dropped = make_room();
   Attempt& attempt = one.front();
   const BootTime now = BootClock::now();
   attempt.release_instead(now + attempt.settings().ttl);
@@ -301,7 +301,7 @@ void Sender::finish(Attempts& one, Guard guard) {
 
 // Makes room for one more release.  If there are too many, it takes out the one
 // that is worth least: a doubtful one, or the one whose lease ends first.
-Attempts Sender::make_room() {
+OneAttempt Sender::make_room() {
   const auto worth = [](const Attempt& attempt) {
     return std::make_tuple(-doubt(attempt), attempt.deadline());
   };
@@ -311,7 +311,7 @@ Attempts Sender::make_room() {
     if (one->held().closing || one->has_request()) continue;
     if (kept++ == 0 || worth(*one) < worth(*least)) least = one;
   }
-  return kept >= kMostKept ? take_out(releases_, least) : Attempts();
+  return kept >= kMostKept ? take_out(releases_, least) : OneAttempt();
 }
 
 // Reports the state of a lock to a release_all() that waits for it. `released`:
@@ -324,7 +324,8 @@ void Sender::report_to_closing(const Attempt& attempt, Verdict verdict,
   if (closing == nullptr || closing->locks.empty()) return;
   Result& result = closing->locks[held.closing_place].result;
   if (attempt.failing()) {
-    sigv4::has_memory_for([&] { attempt.answer().tell(result.answer); });
+    sigv4::try_with_memory(
+        [&] { attempt.answer().copy_fault_to(result.answer); });
   }
   if (!for_good) return;
   // If the table is gone, the lock is free, but that is no success.
@@ -366,14 +367,14 @@ void Sender::unstamp(Attempt& attempt) {
 }
 
 // Needs no memory.
-void Sender::conclude(Attempts one) {
+void Sender::conclude(OneAttempt one) {
   Attempt& attempt = one.front();
   attempt.finish(sigv4::Transport::timed_out);
   const Guard guard(leases_.mutex);
   attempt.call() == Call::renew ? renewed(one) : released(one);
 }
 
-void Sender::renewed(Attempts& one) {
+void Sender::renewed(OneAttempt& one) {
   Attempt& attempt = one.front();
   HeldLease& held = attempt.held();
   held.renewing = false;
@@ -398,7 +399,7 @@ void Sender::renewed(Attempts& one) {
   }
 }
 
-void Sender::released(Attempts& one) {
+void Sender::released(OneAttempt& one) {
   Attempt& attempt = one.front();
   const bool was_take = attempt.stage() == Stage::awaiting_take;
   attempt.receive();

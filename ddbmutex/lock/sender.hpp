@@ -8,12 +8,11 @@
 //   that is more.  So a backlog is worked off gradually.  A renewal that fails
 //   does not count.
 // - In the last eighth of its lease, a renewal ignores that rate, and 128 may
-// be
-//   in flight.
+//   be in flight.
 // - 16 abandoned takes are awaited.  One more is ended at once, and its outcome
 //   is unknown.
 // - 1,000 releases wait to be sent.  Beyond that, the least valuable is
-// dropped.
+//   dropped.
 // - Nothing is sent after its deadline.
 #ifndef DDBMUTEX_SENDER_HPP
 #define DDBMUTEX_SENDER_HPP
@@ -31,7 +30,7 @@ inline namespace v0 {
 namespace lock {
 
 // What became of one lock that Renewer::release_all() tried to release.
-struct Unreleased {
+struct ReleaseOutcome {
   HeldLeasePtr held;
   Signal signal;
   Result result;
@@ -39,11 +38,11 @@ struct Unreleased {
 
 // What Renewer::release_all() waits for.
 struct Closing {
-  std::vector<Unreleased> locks;  // Empty once it no longer waits.
+  std::vector<ReleaseOutcome> locks;  // Empty once it no longer waits.
   std::size_t open = 0;
 };
 
-class Sender final : private SharedLease {
+class Sender final : private Stamper {
  public:
   explicit Sender(Leases& leases) : leases_(leases) {}
 
@@ -53,26 +52,24 @@ class Sender final : private SharedLease {
 
   // Finishes an abandoned attempt: awaits the take in flight, and then releases
   // the lease unless the take certainly failed.  Gives up when the lease would
-  // have expired.  REQUIRES: the list has one attempt; the guard holds the
-  // mutex.
-  void finish(Attempts& one, Leases::Guard guard);
-  // Sends a release at that time.  REQUIRES: one attempt; the mutex is held.
-  void release_at(BootTime when, Attempts& one);
+  // have expired.  REQUIRES: there is an attempt; the guard holds the mutex.
+  void finish(OneAttempt& one, Leases::Guard guard);
+  // Sends a release at that time.  REQUIRES: there is an attempt; the mutex is
+  // held.
+  void release_at(BootTime when, OneAttempt& one);
 
  private:
   bool stamp(Attempt& attempt) override;
   void unstamp(Attempt& attempt) override;
-  // Never called: only Attempt::run() does, and the sender uses begin().
-  void receive(Attempt&) override {}
 
   bool send_round();
   bool begin_all();
-  void begin_later(Attempts& one);
+  void begin_later(OneAttempt& one);
   void await_any(BootTime until);
-  void conclude(Attempts one);
+  void conclude(OneAttempt one);
 
   // For these the mutex is held.
-  Attempts make_room();
+  OneAttempt make_room();
   bool collect(BootTime& next);
   void collect_renewals(BootTime now, std::size_t renewing, BootTime& next);
   bool may_renew(const HeldLease& held, BootTime now, bool full,
@@ -80,8 +77,8 @@ class Sender final : private SharedLease {
   void count_renewal(BootTime now);
   std::chrono::nanoseconds between_renewals() const;
   bool collect_releases(BootTime now, std::size_t room, BootTime& next);
-  void renewed(Attempts& one);
-  void released(Attempts& one);
+  void renewed(OneAttempt& one);
+  void released(OneAttempt& one);
   void report_to_closing(const Attempt& attempt, Verdict verdict,
                          bool for_good);
 

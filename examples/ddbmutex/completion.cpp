@@ -74,18 +74,8 @@ std::string bash_options() {
 }
 
 // From COMMAND on, the line is completed as another program's.
-std::string for_bash() {
-  return "# Completion of ddbmutex for bash.\n"
-         "_ddbmutex() {\n"
-         "  local word=${COMP_WORDS[COMP_CWORD]} words='' names=0 i\n"
-         "  COMPREPLY=()\n"
-         "  if ((COMP_CWORD == 1)); then\n"
-         "    COMPREPLY=($(compgen -W '" +
-         names_of_subcommands() +
-         " --help --version' -- \"$word\"))\n"
-         "    return\n"
-         "  fi\n"
-         "  if [[ ${COMP_WORDS[1]} == run ]]; then\n"
+std::string bash_run() {
+  return "  if [[ ${COMP_WORDS[1]} == run ]]; then\n"
          "    for ((i = 2; i < COMP_CWORD; ++i)); do\n"
          "      case ${COMP_WORDS[i]} in\n"
          "      " +
@@ -112,8 +102,37 @@ std::string for_bash() {
          "      fi\n"
          "      return\n"
          "    fi\n"
-         "  fi\n"
-         "  case ${COMP_WORDS[COMP_CWORD - 1]} in\n" +
+         "  fi\n";
+}
+
+constexpr char kBashNames[] =
+    "# The names of locks, in place of options and files, if a NAME is "
+    "due.\n"
+    "_ddbmutex_names() {\n"
+    "  local name offers=()\n"
+    "  local typed=\" ${COMP_WORDS[*]:1:COMP_CWORD-1} \"\n"
+    "  [[ $word == -* && $typed != *' -- '* ]] && return\n"
+    "  compopt +o default 2>/dev/null\n"
+    "  while IFS= read -r name; do offers+=(\"$name\"); done < <(\n"
+    "    command ddbmutex completion names bash \\\n"
+    "      \"${COMP_LINE:0:COMP_POINT}\" \"$COMP_WORDBREAKS\" "
+    "2>/dev/null)\n"
+    "  ((${#offers[@]})) && COMPREPLY=(\"${offers[@]}\")\n"
+    "}\n"
+    "complete -o default -F _ddbmutex ddbmutex\n";
+
+std::string for_bash() {
+  return "# Completion of ddbmutex for bash.\n"
+         "_ddbmutex() {\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} words='' names=0 i\n"
+         "  COMPREPLY=()\n"
+         "  if ((COMP_CWORD == 1)); then\n"
+         "    COMPREPLY=($(compgen -W '" +
+         names_of_subcommands() +
+         " --help --version' -- \"$word\"))\n"
+         "    return\n"
+         "  fi\n" +
+         bash_run() + "  case ${COMP_WORDS[COMP_CWORD - 1]} in\n" +
          bash_values() + "    *) case ${COMP_WORDS[1]} in\n" + bash_options() +
          "    esac ;;\n"
          "  esac\n"
@@ -123,21 +142,8 @@ std::string for_bash() {
          subcommands_of_locks("|") +
          ") _ddbmutex_names ;;\n"
          "  esac\n"
-         "}\n"
-         "# The names of locks, in place of options and files, if a NAME is "
-         "due.\n"
-         "_ddbmutex_names() {\n"
-         "  local name offers=()\n"
-         "  local typed=\" ${COMP_WORDS[*]:1:COMP_CWORD-1} \"\n"
-         "  [[ $word == -* && $typed != *' -- '* ]] && return\n"
-         "  compopt +o default 2>/dev/null\n"
-         "  while IFS= read -r name; do offers+=(\"$name\"); done < <(\n"
-         "    command ddbmutex completion names bash \\\n"
-         "      \"${COMP_LINE:0:COMP_POINT}\" \"$COMP_WORDBREAKS\" "
-         "2>/dev/null)\n"
-         "  ((${#offers[@]})) && COMPREPLY=(\"${offers[@]}\")\n"
-         "}\n"
-         "complete -o default -F _ddbmutex ddbmutex\n";
+         "}\n" +
+         kBashNames;
 }
 
 // The text for a place between single quotes.  Characters that mean something

@@ -135,7 +135,7 @@ Verdict verdict_on(const std::exception& error, const Settings& settings) {
   return {advice->exit, text + (hint.empty() ? "" : "; " + hint)};
 }
 
-bool is_passing(const std::error_code& code) {
+bool is_transient(const std::error_code& code) {
   const Advice* advice = advice_on(code);
   return advice != nullptr && advice->exit == kUnavailable;
 }

@@ -43,7 +43,7 @@ struct Verdict {
 Verdict verdict_on(const std::exception& error, const Settings& settings);
 
 // Whether it may work the next time.
-bool is_passing(const std::error_code& code);
+bool is_transient(const std::error_code& code);
 
 // As a shell reads it back: `job`, `'it''s'`.
 std::string shell_quoted(const std::string& word);

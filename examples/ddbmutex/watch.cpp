@@ -204,7 +204,7 @@ std::optional<Locks> look_again(ddbmutex::Table& table,
   try {
     return look(table, settings);
   } catch (const ddbmutex::Error& error) {
-    if (!is_passing(error.code())) throw;
+    if (!is_transient(error.code())) throw;
     why = error.what();
     return {};
   }

@@ -47,20 +47,19 @@ struct KeyOutcome {
     broken,  // Here, but wrong: `reason` says what.
   };
   State state = State::none;
-  // Of a server that was asked: the last answer's, 0 if there was none; and
-  // that nobody has answered, though there was the time for it.
+  // The last HTTP status of a server that was asked; 0 if there was none.
   int status = 0;
-  bool absent = false;
-  // Broken or failed for want of a region alone.
+  bool absent = false;  // Nobody has answered, although there was time.
+  // Broken or failed only because no region is known.
   bool lacks_region = false;
-  // When they run out, and when they should be asked for again although they
-  // have not.
+  // When the keys expire, and when to ask for newer ones although they have
+  // not.
   BootTime ends = BootTime::max();
   BootTime ask_again = BootTime::max();
   Credentials keys;    // If found.
   std::string source;  // Where they were found, for people: "the environment".
   std::string reason;  // Unless found.
-  std::string region;  // Of where the keys are from, if that was asked for.
+  std::string region;  // The instance's, if it was asked for.
   std::string warnings;  // For people, each with a line end.
 };
 
@@ -88,12 +87,11 @@ constexpr auto kNobodyListens = [](const std::string&) {};
 // What a source is told when it is asked.
 struct Fetch {
   BootTime deadline;
-  Waker& stop;  // Once woken, there is nobody to wait for the keys.
-  // Seconds since 1970, as well as it is known: by DynamoDB's clock once that
-  // has been heard, else by the host's calendar.
+  Waker& stop;  // Once woken, nobody waits for the keys any more.
+  // Seconds since 1970: by DynamoDB's clock if it is known, else by the host's.
   std::int64_t utc_now;
-  // Reports, for people who wait meanwhile, each source that is skipped, and
-  // each that is asked and may take its time.
+  // Reports, to people who wait meanwhile, each source that is skipped, and
+  // each that is asked and may be slow.
   FunctionRef<void(const std::string& what)> say = kNobodyListens;
   BootTime began = BootClock::now();
 
@@ -103,8 +101,9 @@ struct Fetch {
   }
 };
 
-// On the boot clock, if it is `now` by the clock that `expires` was said by.  A
-// second early: a Date has no fractions, so `now` may be that late.
+// Converts `expires` to the boot clock.  `now` is the present time by the same
+// clock as `expires`.  The result is a second early, because `now` may come
+// from a Date, which has no fractions.
 BootTime ends_at(std::int64_t expires, std::int64_t now);
 
 // Remembers no keys.  One thread at a time asks.
@@ -113,13 +112,13 @@ class KeySource {
   virtual ~KeySource() = default;
   // May take until the deadline, but ends soon when told to stop.
   virtual KeyOutcome fetch(const Fetch& fetch) = 0;
-  // What fetch() gives, if nobody has to be asked for it, nor a file read; else
-  // null.  Any thread.
+  // What fetch() would return, if that needs neither a server nor a file; else
+  // null.  May be called on any thread.
   virtual const KeyOutcome* at_hand() const { return nullptr; }
 };
 using KeySourcePtr = std::shared_ptr<KeySource>;
 
-// The three as they are, and whose they are, if that is known.
+// The parts of a key, and its account if that is known.
 struct KeyTexts {
   std::string_view id;
   std::string_view secret;
@@ -140,7 +139,7 @@ KeyOutcome keys_of_options(const KeyTexts& keys,
 KeyOutcome environment_keys(
     const Environment& environment = process_environment);
 
-// How a place calls the three.
+// What a source calls the three parts of a key.
 struct KeyNames {
   const char* id = "AccessKeyId";
   const char* secret = "SecretAccessKey";

@@ -6,7 +6,7 @@
 
 #include "../text.hpp"
 #include "from_hosts.hpp"
-#include "from_profile.hpp"
+#include "sources.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -48,7 +48,6 @@ namespace {
 enum class Part { always, profiles, hosts };
 
 struct KeySourceRow {
-  const char* name;
   Part part;
   KeyOutcome (*keys_of)(Search& search);
 };
@@ -80,32 +79,31 @@ KeyOutcome refuse_profile(Search& search) {
 }
 #endif
 
-// In the order of the table in README.md, which has the same names.  A row
-// without a name gives no keys, but may end the search.
+// In the order of the table in README.md.  check_*, open_* and refuse_* give no
+// keys, but may end the search.
 constexpr KeySourceRow kRows[] = {
-    {"the options", Part::always,
-     [](Search& search) { return search.chain.given; }},
-    {"", Part::always, check_profile_name},
-    {"the environment", Part::always, keys_of_environment},
+    {Part::always, [](Search& search) { return search.chain.given; }},
+    {Part::always, check_profile_name},
+    {Part::always, keys_of_environment},
 #ifdef DDBMUTEX_NO_PROFILES
-    {"", Part::always, refuse_profile},
+    {Part::always, refuse_profile},
 #else
-    {"", Part::profiles, open_profile},
-    {"a role", Part::profiles, keys_by_role},
-    {"a web identity", Part::profiles, keys_by_web_identity},
-    {"single sign-on", Part::profiles, keys_by_sign_on},
-    {"the credentials file", Part::profiles, keys_in_credentials_file},
-    {"a console login", Part::profiles, keys_by_login},
-    {"a program", Part::profiles, keys_by_program},
-    {"the config file", Part::profiles, keys_in_config_file},
-    {"", Part::profiles, check_profile},
+    {Part::profiles, open_profile},
+    {Part::profiles, keys_by_role},
+    {Part::profiles, keys_by_web_identity},
+    {Part::profiles, keys_by_sign_on},
+    {Part::profiles, keys_in_credentials_file},
+    {Part::profiles, keys_by_login},
+    {Part::profiles, keys_by_program},
+    {Part::profiles, keys_in_config_file},
+    {Part::profiles, check_profile},
 #endif
-    {"a container", Part::hosts,
+    {Part::hosts,
      [](Search& search) {
        return container_keys(search.chain.container, search.fetch);
      }},
 #ifndef DDBMUTEX_NO_HOSTS  // Otherwise the row above speaks for both.
-    {"an EC2 instance", Part::hosts,
+    {Part::hosts,
      [](Search& search) {
        return instance_keys(search.chain.instance, search.fetch);
      }},
@@ -250,14 +248,6 @@ const KeyOutcome* ChainSource::at_hand() const {
 }
 
 }  // namespace
-
-std::vector<std::string_view> key_source_names() {
-  std::vector<std::string_view> names;
-  for (const KeySourceRow& row : kRows) {
-    if (*row.name != '\0') names.emplace_back(row.name);
-  }
-  return names;
-}
 
 KeyOutcome keys_of_source_profile(Search& search) {
   return first_of(Part::profiles, search);

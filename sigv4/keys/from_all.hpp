@@ -21,7 +21,6 @@
 #define DDBMUTEX_SIGV4_FROM_ALL_HPP
 
 #include <string_view>
-#include <vector>
 
 #include "../endpoints.hpp"
 #include "../profile.hpp"
@@ -45,9 +44,6 @@ struct ChainOptions {
   // If it cannot be had, neither are the keys: KeyOutcome::lacks_region.
   bool find_region = false;
 };
-
-// The sources of this build, in their order.
-std::vector<std::string_view> key_source_names();
 
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment = process_environment);

@@ -1,9 +1,8 @@
 #ifndef DDBMUTEX_NO_PROFILES
 // A profile: its files are read here, the keys in them are two of its sources,
 // and a profile that configures a source only in part is refused.
-#include "from_profile.hpp"
-
 #include "../text.hpp"
+#include "sources.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -24,8 +24,8 @@
 
 #include "../text.hpp"
 #include "from_json.hpp"
-#include "from_profile.hpp"
 #include "program.hpp"
+#include "sources.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

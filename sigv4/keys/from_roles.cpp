@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "../text.hpp"
-#include "from_profile.hpp"
+#include "sources.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -23,7 +24,6 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
-using State = KeyOutcome::State;
 
 namespace {
 
@@ -64,7 +64,7 @@ class KeySchedule {
   // Whether the keys may be used: until serve_until_, and after that only if
   // the last fetch failed to replace them.
   bool serves(BootTime time) const {
-    return state_ == State::usable &&
+    return use_ == KeyUse::usable &&
            (time < serve_until_ || failure_ != nullptr);
   }
   bool is_due(BootTime time) const { return time >= due_; }
@@ -86,20 +86,20 @@ class KeySchedule {
   void retry_at(BootTime time) { due_ = time; }
 
   // These need no mutex.
-  bool serve_for_sure(BootTime now) const {
-    return count_of(now) < serve_for_sure_;
+  bool certainly_usable(BootTime now) const {
+    return count_of(now) < certainly_usable_;
   }
   bool still_are(const KeyOutcome& keys, BootTime now) const;
 
  private:
-  enum class State { none, usable, refused };
+  enum class KeyUse { none, usable, refused };
 
   void install_failure(KeyOutcome&& outcome, BootTime time);
   void install_expired(KeyOutcome&& outcome, BootTime time);
   void install_keys(KeyOutcome&& outcome, BootTime time);
   void replace_keys(KeyOutcome&& outcome);
 
-  State state_ = State::none;  // Of the keys.
+  KeyUse use_ = KeyUse::none;  // Whether keys_ may be used.
   Keys::OutcomePtr keys_;      // Those found last; may be null.
   BootTime serve_until_{};     // Until then no newer keys are needed.
   Keys::OutcomePtr failure_;   // Why the last fetch gave none; null if it did.
@@ -109,14 +109,14 @@ class KeySchedule {
 
   // Until then the keys may be used, unless the service refuses them or a fetch
   // replaces them by expired ones.  Atomic, so that readers need no mutex.
-  std::atomic<BootTime::rep> serve_for_sure_{kNotAtAll};
-  // Until quiet_until_, now() returns the keys quiet_ and begins no fetch.
-  std::atomic<BootTime::rep> quiet_until_{kNotAtAll};
-  std::atomic<const KeyOutcome*> quiet_{nullptr};
+  std::atomic<BootTime::rep> certainly_usable_{kNotAtAll};
+  // Until current_until_, Keys::now() returns current_ and begins no fetch.
+  std::atomic<BootTime::rep> current_until_{kNotAtAll};
+  std::atomic<const KeyOutcome*> current_{nullptr};
 };
 
 bool KeySchedule::still_are(const KeyOutcome& keys, BootTime now) const {
-  return count_of(now) < quiet_until_ && quiet_ == &keys;
+  return count_of(now) < current_until_ && current_ == &keys;
 }
 
 bool KeySchedule::may_fetch(BootTime time) const {
@@ -143,7 +143,7 @@ void KeySchedule::install_failure(KeyOutcome&& outcome, BootTime time) {
 // Expired keys serve as long as the service takes them: the clock may be wrong.
 void KeySchedule::install_expired(KeyOutcome&& outcome, BootTime time) {
   replace_keys(std::move(outcome));
-  serve_for_sure_ = quiet_until_ = kNotAtAll;
+  certainly_usable_ = current_until_ = kNotAtAll;
   install_failure(
       failed_keys(join({keys_->source, " gave keys that have expired"})), time);
 }
@@ -160,20 +160,20 @@ void KeySchedule::install_keys(KeyOutcome&& outcome, BootTime time) {
   due_ = std::min(due_, outcome.ask_again);
   backoff_.reset();
   replace_keys(std::move(outcome));
-  serve_for_sure_ = count_of(serve_until_);
-  quiet_until_ = count_of(std::min(serve_until_, due_));
+  certainly_usable_ = count_of(serve_until_);
+  current_until_ = count_of(std::min(serve_until_, due_));
 }
 
 void KeySchedule::replace_keys(KeyOutcome&& outcome) {
   keys_ = std::make_shared<KeyOutcome>(std::move(outcome));
-  state_ = State::usable;
+  use_ = KeyUse::usable;
   failure_ = nullptr;
-  quiet_ = keys_.get();
+  current_ = keys_.get();
 }
 
 void KeySchedule::refuse() {
-  state_ = State::refused;
-  serve_for_sure_ = quiet_until_ = kNotAtAll;
+  use_ = KeyUse::refused;
+  certainly_usable_ = current_until_ = kNotAtAll;
   due_ = std::min(due_, begun_ + kJustNow);
 }
 
@@ -191,17 +191,18 @@ class KeyLog {
   // An abandoned thread may still log while the next one does.
   Mutex mutex_;
   // Both: GUARDED_BY(mutex_)
-  std::string warnings_;  // Logged so far, each with a line end.
-  std::string id_;        // Of the keys that were logged last.
+  std::list<std::string> warnings_;  // Logged so far.
+  std::string id_;                   // Of the keys that were logged last.
 };
 
 void KeyLog::report(const KeyOutcome& outcome) {
   const std::lock_guard<Mutex> guard(mutex_);
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
-    const std::string warning(sigv4::cut(rest, '\n'));
-    if (sigv4::is_among(warnings_, warning, '\n')) continue;
-    append(warnings_, {warning, "\n"});
-    say(log_, LogLevel::warning, warning);
+    const std::string_view warning = sigv4::cut(rest, '\n');
+    const auto end = warnings_.end();
+    if (std::find(warnings_.begin(), end, warning) != end) continue;
+    warnings_.emplace_back(warning);
+    sigv4::say(log_, LogLevel::warning, warnings_.back());
   }
   if (outcome.state != KeyOutcome::State::found) {
     id_.clear();
@@ -249,8 +250,8 @@ struct Keys::Core : Stoppable {
   OutcomePtr why_none() const;
   void begin(const std::shared_ptr<Core>& self);
   void start_run(const std::shared_ptr<Core>& self);
-  void leave_if_hung(BootTime time);
-  void leave();
+  void abandon_if_hung(BootTime time);
+  void abandon();
   void install(KeyOutcome&& outcome) {
     schedule.install(std::move(outcome), BootClock::now());
   }
@@ -313,18 +314,18 @@ void Keys::Core::start_run(const std::shared_ptr<Core>& self) {
   }
 }
 
-void Keys::Core::leave_if_hung(BootTime time) {
+void Keys::Core::abandon_if_hung(BootTime time) {
   // A source that overruns its deadline by a quarter is considered hung.
   const nanoseconds hung_after = longest_fetch + longest_fetch / 4;
   const nanoseconds taken = time - schedule.begun();
   if (fetch == nullptr || taken <= hung_after) return;
-  leave();
+  abandon();
   install(failed_keys(join({"the source of keys has not returned in ",
                             Digits(seconds_of(taken)), " s"})));
 }
 
-// REQUIRES: one is under way.
-void Keys::Core::leave() {
+// REQUIRES: a fetch is in progress.
+void Keys::Core::abandon() {
   detach_thread(fetch->thread);
   fetch->stop.wake();
   fetch->done.wake();
@@ -353,14 +354,14 @@ void Keys::Core::run(Run& own) {
     append(own.reported, {own.reported.empty() ? "" : "; ", what});
   };
   KeyOutcome outcome;
-  const bool asked = has_memory_for([&] {
+  const bool asked = try_with_memory([&] {
     outcome =
         ask({BootClock::now() + longest_fetch, own.stop, own.utc_now, report});
   });
   wipe_stack();  // Secrets may be on it, and libc keeps it for other threads.
   // Memory ran out: a transient failure.
-  if (!asked) outcome.state = State::failed;
-  if (!own.stop.woken()) has_memory_for([&] { log.report(outcome); });
+  if (!asked) outcome.state = KeyOutcome::State::failed;
+  if (!own.stop.woken()) try_with_memory([&] { log.report(outcome); });
   {
     const std::lock_guard<Mutex> guard(mutex);
     end_run(own, std::move(outcome));
@@ -371,12 +372,12 @@ void Keys::Core::run(Run& own) {
 // An outcome that comes too late is dropped.
 void Keys::Core::end_run(Run& own, KeyOutcome&& outcome) {
   if (fetch.get() != &own) {
-    --hung;  // leave() has abandoned and counted it.
+    --hung;  // It was counted by abandon().
     return;
   }
   fetch = nullptr;
   to_join = own.thread;
-  if (!has_memory_for([&] { install(std::move(outcome)); })) {
+  if (!try_with_memory([&] { install(std::move(outcome)); })) {
     schedule.retry_at(BootClock::now() + kShortestPause);
   }
 }
@@ -397,7 +398,7 @@ void Keys::Core::await_stop() {
     sigv4::wait_for(nullptr, &own->done, latest);
     guard.lock();
   }
-  if (fetch != nullptr) leave();
+  if (fetch != nullptr) abandon();
   const auto last = std::exchange(to_join, std::nullopt);
   guard.unlock();
   if (last) join_thread(*last);
@@ -419,14 +420,14 @@ void Keys::end_by(BootTime time) {
 Keys::Current Keys::now(BootTime time) {
   Core& core = *core_;
   const std::lock_guard<Mutex> guard(core.mutex);
-  core.leave_if_hung(time);
+  core.abandon_if_hung(time);
   if (core.schedule.is_due(time)) core.begin(core_);
   if (core.schedule.serves(time)) return {core.schedule.keys(), false};
   return {core.why_none(), core.fetch != nullptr};
 }
 
-bool Keys::serve_for_sure(BootTime now) const {
-  return core_->schedule.serve_for_sure(now);
+bool Keys::certainly_usable(BootTime now) const {
+  return core_->schedule.certainly_usable(now);
 }
 
 bool Keys::still_are(const KeyOutcome& keys, BootTime now) const {
@@ -435,13 +436,13 @@ bool Keys::still_are(const KeyOutcome& keys, BootTime now) const {
 
 bool Keys::await(BootTime deadline, Waker* waker) {
   Core& core = *core_;
-  if (serve_for_sure(BootClock::now())) return true;
+  if (certainly_usable(BootClock::now())) return true;
   std::shared_ptr<Core::Run> fetch;
   {
     const BootTime time = BootClock::now();
     const std::lock_guard<Mutex> guard(core.mutex);
     if (core.schedule.serves(time)) return true;
-    core.leave_if_hung(time);
+    core.abandon_if_hung(time);
     if (core.schedule.may_fetch(time)) core.begin(core_);
     fetch = core.fetch;
   }

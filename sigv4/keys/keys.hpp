@@ -40,7 +40,8 @@ class Keys {
  public:
   static constexpr std::chrono::minutes kLongestFetch{2};
 
-  // Seconds since 1970, for Fetch; called by whoever calls now() and the like.
+  // Seconds since 1970, for Fetch.  Called on the threads that call this
+  // object.
   using UtcNow = std::function<std::int64_t()>;
   Keys(const KeySourcePtr& source, UtcNow utc_now, const LogPtr& log = {},
        std::chrono::nanoseconds longest_fetch = kLongestFetch);
@@ -52,16 +53,15 @@ class Keys {
 
   using OutcomePtr = std::shared_ptr<const KeyOutcome>;
   struct Current {
-    OutcomePtr outcome;  // Keys, or why there are none; never null.
-    // There are none, but a fetch is under way.
-    bool on_their_way = false;
+    OutcomePtr outcome;         // Keys, or why there are none; never null.
+    bool on_their_way = false;  // There are none, but a fetch is in progress.
   };
   // Does not wait.  Begins a fetch if one is due.
   Current now(BootTime time = BootClock::now());
 
-  // These need no mutex.  There certainly are keys; now() would give these,
-  // which it gave before, and begin nothing.
-  bool serve_for_sure(BootTime now) const;
+  // These lock no mutex.  Whether there certainly are keys that may be used.
+  bool certainly_usable(BootTime now) const;
+  // Whether now() would return the same keys as before, and begin no fetch.
   bool still_are(const KeyOutcome& keys, BootTime now) const;
 
   // Waits while there are no keys but a fetch is under way; begins one if the

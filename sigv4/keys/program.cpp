@@ -309,7 +309,7 @@ void Program::signal_all(int signal) {
   } else {
     // Must not throw, because a destructor calls this.  Without memory, some
     // descendants are not found.
-    has_memory_for([&] { descendants_.signal(pid_, signal); });
+    try_with_memory([&] { descendants_.signal(pid_, signal); });
   }
   kill(pid_, signal);  // It may have left its group.
 }

@@ -11,22 +11,19 @@
 // under one, and without glibc, only `operator new` fails.
 //
 // While armed, the allocations of all threads count, but not those of a thread
-// that is exempt.  The stack of the one that fails is written to stdout at
-// once, for the process may not survive it:
-//
-//   failed SIZE ADDRESS ADDRESS ...
+// that is exempt.  The one that fails is told on stdout at once, for the
+// process may not survive it: "failed SIZE".  A debugger finds its stack by a
+// breakpoint at allocations::detail::tell_failure().
 //
 // Thread safety: any thread may call any of this.
 #ifndef DDBMUTEX_TESTS_ALLOCATIONS_ALLOCATOR_HPP
 #define DDBMUTEX_TESTS_ALLOCATIONS_ALLOCATOR_HPP
 
-#include <execinfo.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -48,140 +45,41 @@ namespace allocations {
 // Nothing here may allocate, or need a constructor or a destructor to run:
 // memory is allocated before main() begins and freed after it has ended.
 
-struct Stack {
-  std::array<void*, 40> frames;
-  int depth = 0;
-
-  void take() {
-    depth = backtrace(frames.data(), static_cast<int>(frames.size()));
-  }
-};
-
 namespace detail {
 
 static std::atomic<long> left{0};  // Until one fails; 0 or less: disarmed.
 static std::atomic<bool> failed{false};
 static std::atomic<long> live{0};
 static thread_local bool exempt = false;
-static thread_local bool inside = false;  // The allocator itself.
 
-// One line in one piece, whatever other threads write.
-inline void write_line(const char* word, std::size_t size, const Stack& stack) {
-  std::array<char, 1024> line;
-  int used = std::snprintf(line.data(), line.size(), "%s %zu", word, size);
-  for (int i = 0; i < stack.depth; ++i) {
-    const auto room = line.size() - static_cast<std::size_t>(used);
-    if (room < 24) break;
-    used += std::snprintf(line.data() + used, room, " %zx",
-                          reinterpret_cast<std::size_t>(
-                              stack.frames[static_cast<std::size_t>(i)]));
-  }
-  line[static_cast<std::size_t>(used)] = '\n';
-  if (write(STDOUT_FILENO, line.data(), static_cast<std::size_t>(used) + 1) < 0)
+// In one piece, whatever other threads write.
+[[gnu::noinline]] inline void tell_failure(std::size_t size) {
+  std::array<char, 64> line;
+  const int used =
+      std::snprintf(line.data(), line.size(), "failed %zu\n", size);
+  if (write(STDOUT_FILENO, line.data(), static_cast<std::size_t>(used)) < 0) {
     std::abort();
+  }
 }
 
 inline bool fails(std::size_t size) {
   if (exempt || left.load(std::memory_order_relaxed) <= 0) return false;
   if (left.fetch_sub(1) != 1) return false;
-  inside = true;
-  Stack stack;
-  stack.take();
-  write_line("failed", size, stack);
-  inside = false;
+  tell_failure(size);
   failed = true;
   errno = ENOMEM;
   return true;
 }
 
-// --- Which blocks are live ---------------------------------------------------
-
-// Those that were allocated while they are watched, by their address.  Some
-// that find no place are not seen.
-class Watch {
- public:
-  bool on() const { return on_.load(std::memory_order_relaxed); }
-  void begin() {
-    const Guard guard(busy_);
-    for (Place& place : places_) place.block = nullptr;
-    on_ = true;
-  }
-  void end() { on_ = false; }
-
-  void add(void* block, std::size_t size) {
-    if (inside) return;
-    inside = true;
-    Stack stack;
-    stack.take();
-    {
-      const Guard guard(busy_);
-      for (std::size_t i = 0; i < kProbes; ++i) {
-        Place& place = at(block, i);
-        if (place.block != nullptr) continue;
-        place.block = block;
-        place.size = size;
-        place.stack = stack;
-        break;
-      }
-    }
-    inside = false;
-  }
-  void remove(const void* block) {
-    const Guard guard(busy_);
-    for (std::size_t i = 0; i < kProbes; ++i) {
-      Place& place = at(block, i);
-      if (place.block == block) place.block = nullptr;
-    }
-  }
-  // Writes a line for each, up to `most`.
-  void tell(int most) {
-    const Guard guard(busy_);
-    for (const Place& place : places_) {
-      if (place.block == nullptr || most-- <= 0) continue;
-      write_line("leaked", place.size, place.stack);
-    }
-  }
-
- private:
-  struct Place {
-    const void* block;
-    std::size_t size;
-    Stack stack;
-  };
-  struct Guard {
-    explicit Guard(std::atomic_flag& flag) : busy(flag) {
-      while (busy.test_and_set(std::memory_order_acquire)) {
-      }
-    }
-    ~Guard() { busy.clear(std::memory_order_release); }
-    Guard(const Guard&) = delete;
-    Guard& operator=(const Guard&) = delete;
-    std::atomic_flag& busy;
-  };
-  static constexpr std::size_t kPlaces = 1 << 14, kProbes = 64;
-
-  Place& at(const void* block, std::size_t i) {
-    const auto number = reinterpret_cast<std::uintptr_t>(block) / 16;
-    return places_[(number * 2654435761u + i) % kPlaces];
-  }
-
-  std::atomic<bool> on_{false};
-  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-  std::array<Place, kPlaces> places_;
-};
-static Watch watch;
-
-inline void* made(void* block, std::size_t size) {
+inline void* made(void* block) {
   if (block == nullptr) return nullptr;
   live.fetch_add(1, std::memory_order_relaxed);
-  if (watch.on()) watch.add(block, size);
   return block;
 }
 
 inline void gone(const void* block) {
   if (block == nullptr) return;
   live.fetch_sub(1, std::memory_order_relaxed);
-  if (watch.on()) watch.remove(block);
 }
 
 }  // namespace detail
@@ -199,17 +97,8 @@ inline bool disarm() {
   return has_failed();
 }
 
-// Once, before the first arm(): the unwinder allocates at its first use.
-inline void prepare() {
-  Stack stack;
-  stack.take();
-}
-
 // Blocks that are allocated and not freed.
 inline long live_blocks() { return detail::live; }
-inline void begin_watch() { detail::watch.begin(); }
-inline void end_watch() { detail::watch.end(); }
-inline void tell_watched(int most) { detail::watch.tell(most); }
 
 // While one exists, what this thread allocates counts, or does not.
 class Counting {
@@ -237,13 +126,12 @@ void __libc_free(void* block);
 
 void* malloc(std::size_t size) {
   using namespace allocations::detail;
-  return fails(size) ? nullptr : made(__libc_malloc(size), size);
+  return fails(size) ? nullptr : made(__libc_malloc(size));
 }
 
 void* calloc(std::size_t count, std::size_t size) {
   using namespace allocations::detail;
-  return fails(count * size) ? nullptr
-                             : made(__libc_calloc(count, size), count * size);
+  return fails(count * size) ? nullptr : made(__libc_calloc(count, size));
 }
 
 void* realloc(void* block, std::size_t size) {
@@ -252,15 +140,15 @@ void* realloc(void* block, std::size_t size) {
   gone(block);
   void* const moved = __libc_realloc(block, size);
   if (moved == nullptr && size != 0) {
-    made(block, size);
+    made(block);
     return nullptr;
   }
-  return made(moved, size);
+  return made(moved);
 }
 
 void* memalign(std::size_t alignment, std::size_t size) {
   using namespace allocations::detail;
-  return fails(size) ? nullptr : made(__libc_memalign(alignment, size), size);
+  return fails(size) ? nullptr : made(__libc_memalign(alignment, size));
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
@@ -287,14 +175,14 @@ void free(void* block) {
 
 void* operator new(std::size_t size) {
   using namespace allocations::detail;
-  void* const block = fails(size) ? nullptr : made(std::malloc(size), size);
+  void* const block = fails(size) ? nullptr : made(std::malloc(size));
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
 void* operator new[](std::size_t size) { return operator new(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   using namespace allocations::detail;
-  return fails(size) ? nullptr : made(std::malloc(size), size);
+  return fails(size) ? nullptr : made(std::malloc(size));
 }
 void* operator new[](std::size_t size, const std::nothrow_t& how) noexcept {
   return operator new(size, how);

@@ -109,9 +109,7 @@ class Site {
 
 class Round {
  public:
-  // `reliable`: no call fails for any other reason.
-  Round(Site& site, long n, bool reliable)
-      : site_(site), n_(n), reliable_(reliable) {}
+  Round(Site& site, long n) : site_(site), n_(n) {}
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
 
@@ -128,11 +126,9 @@ class Round {
     return std::make_shared<Table>(table_options());
   }
   // One that has a connection, its keys and DynamoDB's time.
-  std::shared_ptr<Table> warm_table() const { return warm(table_options()); }
-  std::shared_ptr<Table> warm(const TableOptions& options) const {
-    auto table = std::make_shared<Table>(options);
-    std::error_code ec;  // Where answers are lost, it may stay cold.
-    table->inspect(name_, ec);
+  std::shared_ptr<Table> warm_table() const {
+    std::shared_ptr<Table> table = cold_table();
+    table->inspect(name_);
     return table;
   }
   Options options(std::shared_ptr<Table> table) const {
@@ -164,8 +160,7 @@ class Round {
   Ended attempt(const char* what, const Call& call,
                 std::error_code wanted = {}) {
     Ended ended = run(what, call);
-    const bool explained =
-        ended.well() || fired() || !reliable_ || ended.code == wanted;
+    const bool explained = ended.well() || fired() || ended.code == wanted;
     if (!explained) {
       wrong(std::string(what) +
             " failed though no allocation did: " + ended.text);
@@ -175,7 +170,6 @@ class Round {
 
   // --- What must be true afterwards ------------------------------------------
 
-  bool reliable() const { return reliable_; }
   void wrong(const std::string& what) {
     say("wrong " + what);
     right_ = false;
@@ -223,7 +217,7 @@ class Round {
                    (ec ? mutex.last_error() : std::string("it stays locked")));
     }
     mutex.release(ec);
-    if (ec && reliable_) wrong("it cannot be unlocked: " + mutex.last_error());
+    if (ec) wrong("it cannot be unlocked: " + mutex.last_error());
     expect_free(mutex.name());
   }
 
@@ -244,6 +238,9 @@ class Round {
     } catch (const std::bad_alloc&) {
       return {Ended::How::bad_alloc, {}, "std::bad_alloc"};
     } catch (const ddbmutex::Error& error) {
+      if (error.code() == std::errc::not_enough_memory) {
+        wrong(std::string(what) + " threw an Error instead of std::bad_alloc");
+      }
       return {Ended::How::error, error.code(), error.what()};
     } catch (const std::exception& error) {
       wrong(std::string(what) + " threw " + typeid(error).name() + ": " +
@@ -254,7 +251,6 @@ class Round {
 
   Site& site_;
   const long n_;
-  const bool reliable_;
   const std::string name_ = ddbmutex::lock::fresh_uuid();
   bool fired_ = false;
   std::atomic<bool> right_{true};

@@ -62,7 +62,7 @@ function altered(document, changes) {
     if (!Object.hasOwn(changes, name)) {
       const inner = typeof value === "object" && value !== null;
       result[name] = inner ? altered(value, changes) : value;
-    } else if (changes[name] !== null) {
+    } else {
       result[name] = changes[name];
     }
   }

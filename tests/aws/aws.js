@@ -15,7 +15,6 @@
 //                   directory; and on "expired", "other-host" and "unknown-ca",
 //                   with certificates that nobody should take.  What is not
 //                   there is made, and stays
-//   --names A,B     hosts for which that certificate is good besides 127.0.0.1
 //   --issued SEED   of the keys that are issued: "issued"
 //
 // It ends with its standard input.
@@ -51,11 +50,10 @@ const BAD = {
 
 // The authority, with certificates of it that nobody should take, and one that
 // nobody should take because another authority has made it.
-function certify(directory, names) {
+function certify(directory) {
   const elsewhere = path.join(directory, "elsewhere");
   if (!fs.existsSync(path.join(elsewhere, "server.pem"))) {
     const hosts = ["IP:127.0.0.1", "DNS:localhost"];
-    for (const name of names) hosts.push(`DNS:${name}`);
     const certificates = { server: { hosts }, ...BAD };
     new Authority({ certificates, directory });
     fs.mkdirSync(elsewhere, { recursive: true });
@@ -68,7 +66,7 @@ function certify(directory, names) {
 }
 
 class Aws {
-  constructor({ issued, tls, names }) {
+  constructor({ issued, tls }) {
     this.clock = new ServiceClock();
     this.account = { id: "123456789012" };
     this.issuer = new Issuer(issued, this.clock);
@@ -82,7 +80,7 @@ class Aws {
     this.signin = new Signin(this);
     this.imds = new Imds(this);
     this.container = new Container(this);
-    this.#build(tls ? certify(tls, names) : { authority: null, bad: {} });
+    this.#build(tls ? certify(tls) : { authority: null, bad: {} });
   }
 
   // The authority, and the doors by the names of services, or of what is bad.
@@ -171,12 +169,10 @@ function settings() {
   const { values } = parseArgs({
     options: {
       tls: { type: "string", default: "" },
-      names: { type: "string", default: "" },
       issued: { type: "string", default: "issued" },
     },
   });
-  const names = values.names.split(",").filter((name) => name !== "");
-  return { ...values, names };
+  return values;
 }
 
 async function main() {

@@ -7,7 +7,6 @@ const { isoTime } = require("./issuer");
 
 const FAILURES = {
   500: [500, "CredentialsError", "credentials could not be had"],
-  503: [503, "ServiceUnavailable", "the agent is not ready"],
   throttle: [429, "TooManyRequests", "too many requests"],
 };
 

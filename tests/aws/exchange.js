@@ -4,7 +4,6 @@
 const timers = require("node:timers/promises");
 const { altered, asAccepted, bodyOf, html } = require("./answers");
 
-const LEFT_OPEN_MS = 60000;
 const REDIRECTED = "/redirected";
 const PORTAL = "Please sign in to use this network";
 
@@ -54,10 +53,6 @@ class Exchange {
     this.tcp?.resetAndDestroy();
   }
 
-  leaveOpen() {
-    this.tcp?.setTimeout(LEFT_OPEN_MS, () => this.tcp.destroy());
-  }
-
   // null: the client has gone.
   #head(given) {
     const { response, aws, entry, request } = this;
@@ -94,42 +89,23 @@ const DEEDS = {
   refuse: (exchange, { status, code, message }) =>
     exchange.answer(exchange.service.error(status, code, message)),
   500: fails("500"),
-  503: fails("503"),
   throttle: fails("throttle"),
-  hang: (exchange) => exchange.leaveOpen(),
   reset: (exchange) => exchange.reset(),
   garbage: (exchange) => exchange.answer(html(200, PORTAL)),
-  empty: (exchange) => exchange.answer({ status: 200, text: "" }),
-  redirect: (exchange, { status, location }) => {
+  redirect: (exchange, { status }) => {
     const { scheme, headers } = exchange.request;
     const here = `${scheme}://${headers.host}${REDIRECTED}`;
-    const told = ["Location", location ?? here];
+    const told = ["Location", here];
     return exchange.answer({ status, headers: told, text: "" });
   },
-  say: (exchange, { status, type, body }) =>
-    exchange.answer({ status, type, text: body }),
   async slow(exchange, { ms }) {
     await timers.setTimeout(ms);
     await exchange.answer(await exchange.ask());
   },
-  async "reset-answer"(exchange) {
-    await exchange.ask();
-    exchange.reset();
-  },
   async truncate(exchange) {
     exchange.truncated(await exchange.ask());
   },
-  missing: changing(({ fields }) =>
-    Object.fromEntries(fields.map((name) => [name, null])),
-  ),
   alter: changing(({ set }) => set),
-  async oversized(exchange, { bytes }) {
-    const { accept } = exchange.request.headers;
-    const { document, ...answer } = asAccepted(await exchange.ask(), accept);
-    const whole = bodyOf({ document, ...answer });
-    const blanks = Buffer.alloc(Math.max(bytes - whole.length, 0), " ");
-    await exchange.answer({ ...answer, text: Buffer.concat([whole, blanks]) });
-  },
 };
 
 module.exports = { Exchange };

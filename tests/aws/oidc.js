@@ -8,7 +8,6 @@ const { Tokens } = require("./tokens");
 
 const FAILURES = {
   500: [500, "InternalServerException", "server_error"],
-  503: [503, "ServiceUnavailableException", "server_error"],
   throttle: [400, "SlowDownException", "slow_down"],
 };
 

@@ -1,8 +1,7 @@
 // A forward proxy on 127.0.0.1: tunnels (CONNECT) and plain requests, with
 // Basic authentication if it is told to ask for it.
 //
-// It reaches this machine alone: 127.0.0.1 and localhost, and what it is told
-// that another host and port stand for.
+// It reaches this machine alone: 127.0.0.1 and localhost.
 "use strict";
 
 const http = require("node:http");
@@ -15,14 +14,11 @@ const OURS = ["127.0.0.1", "localhost", "[::1]"];
 class Proxy {
   constructor() {
     this.auth = null; // "user:password" that it wants to be told.
-    this.refuse = null; // The status with which it refuses all.
-    this.routes = {}; // "host:port" -> a port of 127.0.0.1.
     this.forget();
   }
 
   forget() {
-    const counts = { connects: 0, plain: 0, refused: 0, unauthorized: 0 };
-    this.counts = { ...counts, targets: [] };
+    this.counts = { plain: 0, unauthorized: 0, targets: [] };
   }
 
   // Opens another door, of TLS if it is given {key, cert}.  Returns its port.
@@ -53,19 +49,14 @@ class Proxy {
       return { status: 407 };
     }
     const colon = target.lastIndexOf(":");
-    const isOurs = OURS.includes(target.slice(0, colon));
-    const known = isOurs ? Number(target.slice(colon + 1)) : undefined;
-    const port = this.routes[target] ?? known;
-    const status = this.refuse ?? (port === undefined ? 502 : null);
-    if (status !== null) this.counts.refused += 1;
-    return { port, status };
+    if (!OURS.includes(target.slice(0, colon))) return { status: 502 };
+    return { port: Number(target.slice(colon + 1)) };
   }
 
   #connect(request, socket, head) {
     socket.on("error", () => {});
     const { port, status } = this.#admit(request, request.url);
     if (status) return socket.end(this.#refusal(status));
-    this.counts.connects += 1;
     const target = net.connect(port, HOST, () => {
       socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
       target.write(head);

@@ -12,7 +12,6 @@ const PROOF_S = 300; // A proof is good for so long before and after its time.
 
 const FAILURES = {
   500: [500, "InternalServerException", "Internal error"],
-  503: [503, "ServiceUnavailableException", "Service unavailable"],
   throttle: [429, "TooManyRequestsError", "Too many requests"],
 };
 

@@ -7,7 +7,6 @@ const { Tokens } = require("./tokens");
 
 const FAILURES = {
   500: [500, "InternalServerException", "Internal error"],
-  503: [503, "ServiceUnavailableException", "Service unavailable"],
   throttle: [429, "TooManyRequestsException", "HTTP 429 Unknown Code"],
 };
 

@@ -14,7 +14,7 @@ const VERSION = "2011-06-15";
 const XMLNS = `https://sts.amazonaws.com/doc/${VERSION}/`;
 const FORM = "application/x-www-form-urlencoded";
 const SIGNED = ["host", "x-amz-date"];
-const CHAINED_MAX_S = 3600;
+const LONGEST_S = 3600;
 
 // How what is wrong with a signature is called here.
 const SIGNATURE = {
@@ -26,7 +26,6 @@ const SIGNATURE = {
 };
 const FAILURES = {
   500: [500, "InternalFailure", "An internal error has occurred"],
-  503: [503, "ServiceUnavailable", "The service is unavailable"],
   throttle: [400, "Throttling", "Rate exceeded"],
 };
 
@@ -108,20 +107,14 @@ class Sts {
     const { duration } = wish;
     const role = this.roles.get(wish.role);
     demand(
-      this.#admits(role, caller, form.get("ExternalId")),
+      role !== undefined &&
+        (role.externalId ?? form.get("ExternalId")) === form.get("ExternalId"),
       403,
       "AccessDenied",
       `User: ${caller.arn} is not authorized to perform: sts:AssumeRole on` +
         ` resource: ${wish.role}`,
     );
-    this.#checkLimit(duration, role);
-    demand(
-      !caller.isSession || (duration ?? 0) <= CHAINED_MAX_S,
-      400,
-      "ValidationError",
-      "The requested DurationSeconds exceeds the 1 hour session limit for" +
-        " roles assumed by role chaining",
-    );
+    checkLimit(duration);
     return this.#session(request, wish);
   }
 
@@ -145,7 +138,7 @@ class Sts {
     const role = this.roles.get(wish.role);
     const denied = "Not authorized to perform sts:AssumeRoleWithWebIdentity";
     demand(role !== undefined, 403, "AccessDenied", denied);
-    this.#checkLimit(wish.duration, role);
+    checkLimit(wish.duration);
     const { subject } = this.webIdentities.about(token);
     return {
       SubjectFromWebIdentityToken: subject,
@@ -155,7 +148,7 @@ class Sts {
     };
   }
 
-  // Who signed: {key, arn, isSession}.
+  // Who signed: {arn}.
   async #caller(request, entry) {
     const { headers } = request;
     entry.signature = headers.authorization === undefined ? "none" : "bad";
@@ -165,31 +158,11 @@ class Sts {
       const user = `arn:aws:iam::${this.account.id}:user/${key}`;
       const known = this.issuer.owner(key);
       const arn = known ?? this.users.get(key) ?? user;
-      return { key, arn, isSession: known !== undefined };
+      return { arn };
     } catch (problem) {
       if (!(problem instanceof Refusal)) throw problem;
       throw new Wrong(...SIGNATURE[problem.kind], problem.message);
     }
-  }
-
-  #admits(role, caller, externalId) {
-    if (role === undefined) return false;
-    const [, account, name] =
-      /^arn:aws:sts::(\d+):assumed-role\/([^/]+)\//.exec(caller.arn) ?? [];
-    const asRole = `arn:aws:iam::${account}:role/${name}`;
-    const names = ["*", caller.key, caller.arn, asRole];
-    const isSource = role.sources.some((source) => names.includes(source));
-    return isSource && (role.externalId ?? externalId) === externalId;
-  }
-
-  #checkLimit(duration, role) {
-    demand(
-      (duration ?? 0) <= role.maxDuration,
-      400,
-      "ValidationError",
-      "The requested DurationSeconds exceeds the MaxSessionDuration set for" +
-        " this role.",
-    );
   }
 
   #session(request, { arn, session, duration }) {
@@ -221,6 +194,17 @@ class Sts {
       document: { [`${action}Response`]: response },
     };
   }
+}
+
+// Every role's MaxSessionDuration is an hour.
+function checkLimit(duration) {
+  demand(
+    (duration ?? 0) <= LONGEST_S,
+    400,
+    "ValidationError",
+    "The requested DurationSeconds exceeds the MaxSessionDuration set for" +
+      " this role.",
+  );
 }
 
 const PERFORM = {

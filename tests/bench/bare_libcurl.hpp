@@ -20,10 +20,6 @@
 
 namespace bench {
 
-// Whether the signatures are those of the requests that are given, or libcurl
-// makes its own of each request, with the keys of the environment.
-enum class Signed { before, by_libcurl };
-
 inline bool is_header(const std::string& line, std::string_view name) {
   return strncasecmp(line.c_str(), name.data(), name.size()) == 0;
 }
@@ -32,7 +28,7 @@ inline bool is_header(const std::string& line, std::string_view name) {
 // libcurl writes itself.
 class Constant {
  public:
-  Constant(const std::string& wire, Signed by) {
+  explicit Constant(const std::string& wire) {
     const std::size_t head = wire.find("\r\n\r\n");
     if (head == wire.npos) return;
     body_ = wire.substr(head + 4);
@@ -42,11 +38,7 @@ class Constant {
       const std::string line = wire.substr(from, end - from);
       from = end + 2;
       if (is_header(line, "Content-Length:")) continue;
-      const bool of_signature =
-          is_header(line, "Authorization:") || is_header(line, "X-Amz-Date:");
-      signature_headers_ += of_signature;
-      // One that is there keeps libcurl from making its own.
-      if (of_signature && by == Signed::by_libcurl) continue;
+      is_signed_ = is_signed_ || is_header(line, "Authorization:");
       headers_ = curl_slist_append(headers_, line.c_str());
     }
     headers_ = curl_slist_append(headers_, "Accept:");  // Not sent.
@@ -54,11 +46,10 @@ class Constant {
   ~Constant() { curl_slist_free_all(headers_); }
   Constant(Constant&& other) noexcept
       : body_(std::move(other.body_)),
-        signature_headers_(other.signature_headers_),
+        is_signed_(other.is_signed_),
         headers_(std::exchange(other.headers_, nullptr)) {}
 
-  // It is signed, and has a body.
-  bool good() const { return signature_headers_ == 2 && !body_.empty(); }
+  bool good() const { return is_signed_ && !body_.empty(); }
 
   void set(CURL* easy) const {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_);
@@ -69,7 +60,7 @@ class Constant {
 
  private:
   std::string body_;
-  int signature_headers_ = 0;
+  bool is_signed_ = false;
   curl_slist* headers_ = nullptr;
 };
 
@@ -80,9 +71,6 @@ class BareCycle : public Contestant {
     curl_easy_setopt(easy_, CURLOPT_URL, url);
     curl_easy_setopt(easy_, CURLOPT_POST, 1L);
     curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
-    if (const char* file = std::getenv("AWS_CA_BUNDLE")) {
-      curl_easy_setopt(easy_, CURLOPT_CAINFO, file);
-    }
     curl_easy_setopt(easy_, CURLOPT_WRITEDATA, &answer_);
     curl_easy_setopt(
         easy_, CURLOPT_WRITEFUNCTION,
@@ -92,13 +80,6 @@ class BareCycle : public Contestant {
         });
   }
   ~BareCycle() override { curl_easy_cleanup(easy_); }
-
-  void let_libcurl_sign() {
-    curl_easy_setopt(easy_, CURLOPT_AWS_SIGV4, "aws:amz:eu-west-1:dynamodb");
-    curl_easy_setopt(easy_, CURLOPT_USERNAME, std::getenv("AWS_ACCESS_KEY_ID"));
-    curl_easy_setopt(easy_, CURLOPT_PASSWORD,
-                     std::getenv("AWS_SECRET_ACCESS_KEY"));
-  }
 
   bool cycle() override {
     for (const Constant& constant : constants_) {
@@ -126,14 +107,13 @@ class BareCycle : public Contestant {
 };
 
 // Files that each hold a whole request as it stands on the wire.
-inline std::vector<Constant> requests_in(char** paths, int count,
-                                         Signed by = Signed::before) {
+inline std::vector<Constant> requests_in(char** paths, int count) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
   std::vector<Constant> requests;
   for (int i = 0; i < count; ++i) {
     std::ifstream file(paths[i], std::ios::binary);
-    requests.emplace_back(std::string(std::istreambuf_iterator<char>(file), {}),
-                          by);
+    requests.emplace_back(
+        std::string(std::istreambuf_iterator<char>(file), {}));
     if (requests.back().good()) continue;
     std::fprintf(stderr, "no signed request in %s\n", paths[i]);
     std::exit(2);

@@ -24,12 +24,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace bench {
@@ -51,14 +49,6 @@ constexpr std::array<std::string_view, 4> kActionNames = {
 // Shared by the server and the process that started it.
 struct Tally {
   std::atomic<std::uint64_t> requests{0};
-  // When each of the last so many came, by CLOCK_MONOTONIC, and how many bytes
-  // had come with it: request `n` at n % kArrivals.
-  struct Arrival {
-    std::atomic<std::int64_t> ns{0};
-    std::atomic<std::uint64_t> bytes{0};
-  };
-  static constexpr std::size_t kArrivals = 65536;
-  std::array<Arrival, kArrivals> arrivals;
   std::atomic<std::uint64_t> bytes{0};  // Of whole requests, heads and all.
   std::atomic<std::uint64_t> connections{0};
   std::atomic<std::uint64_t> malformed{0};  // Not a signed call of DynamoDB's.
@@ -77,7 +67,7 @@ struct Tally {
 class ConstantConnection {
  public:
   ConstantConnection(int fd, Tally& tally) : fd_(fd), tally_(tally) {}
-  virtual ~ConstantConnection() { close(fd_); }
+  ~ConstantConnection() { close(fd_); }
   ConstantConnection(const ConstantConnection&) = delete;
   ConstantConnection& operator=(const ConstantConnection&) = delete;
 
@@ -86,7 +76,7 @@ class ConstantConnection {
   // Reads what there is and answers what is whole.  False if the connection is
   // of no more use.
   bool serve(std::string_view answer) {
-    const ssize_t got = receive(in_ + size_, sizeof in_ - 1 - size_);
+    const ssize_t got = recv(fd_, in_ + size_, sizeof in_ - 1 - size_, 0);
     if (got <= 0) return false;
     size_ += static_cast<std::size_t>(got);
     in_[size_] = '\0';
@@ -100,17 +90,12 @@ class ConstantConnection {
     return size_ + 1 < sizeof in_;
   }
 
- protected:
-  // As recv() and send() have it.
-  virtual ssize_t receive(char* to, std::size_t size) {
-    return recv(fd_, to, size, 0);
-  }
-  virtual bool send_all(std::string_view bytes) {
+ private:
+  bool send_all(std::string_view bytes) {
     return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
   }
 
- private:
   // 0 while the head is not whole.
   std::size_t request_size() const {
     const char* end = strstr(in_, "\r\n\r\n");
@@ -145,10 +130,7 @@ class ConstantConnection {
     if (is_call && tally_.recording) {
       record(request, target.substr(kService.size()));
     }
-    Tally::Arrival& arrival =
-        tally_.arrivals[tally_.requests % Tally::kArrivals];
-    arrival.ns = clock_ns(CLOCK_MONOTONIC);
-    arrival.bytes = tally_.bytes += request.size();
+    tally_.bytes += request.size();
     ++tally_.requests;  // Last: whoever sees it may look at the others.
   }
 
@@ -170,15 +152,9 @@ class ConstantConnection {
   char in_[16384];
 };
 
-// What makes a connection of a socket.
-using Connect =
-    std::function<std::unique_ptr<ConstantConnection>(int fd, Tally& tally)>;
-
 class ConstantServer {
  public:
-  // Port 0: any that is free.
-  explicit ConstantServer(Connect connect = nullptr, unsigned short port = 0)
-      : connect_(std::move(connect)), port_(port) {
+  ConstantServer() {
     void* shared = mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) give_up("mmap");
@@ -205,11 +181,9 @@ class ConstantServer {
   ConstantServer& operator=(const ConstantServer&) = delete;
 
   std::string url() const {
-    return (connect_ ? "https://127.0.0.1:" : "http://127.0.0.1:") +
-           std::to_string(port_) + "/";
+    return "http://127.0.0.1:" + std::to_string(port_) + "/";
   }
   Tally& tally() { return *tally_; }
-  unsigned short port() const { return port_; }
 
  private:
   int listen_on_loopback() {
@@ -217,10 +191,7 @@ class ConstantServer {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port_);
     socklen_t size = sizeof address;
-    const int on = 1;  // Though one before it has just gone.
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     auto* generic = reinterpret_cast<sockaddr*>(&address);
     if (fd == -1 || bind(fd, generic, size) != 0 || listen(fd, 256) != 0 ||
         getsockname(fd, generic, &size) != 0) {
@@ -276,12 +247,10 @@ class ConstantServer {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     ++tally_->connections;
-    return connect_ ? connect_(fd, *tally_)
-                    : std::make_unique<ConstantConnection>(fd, *tally_);
+    return std::make_unique<ConstantConnection>(fd, *tally_);
   }
 
-  const Connect connect_;  // By TLS; else it is a plain one.
-  unsigned short port_;
+  unsigned short port_ = 0;
   Tally* tally_;
   pid_t pid_;
 };

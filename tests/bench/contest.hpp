@@ -125,12 +125,7 @@ class Program {
   }
 
  private:
-  // Tells the program what its process has spent before, and when it begins.
   [[noreturn]] static void execute(const std::vector<std::string>& command) {
-    const std::string begun =
-        std::to_string(clock_ns(CLOCK_PROCESS_CPUTIME_ID)) + " " +
-        std::to_string(clock_ns(CLOCK_MONOTONIC));
-    setenv(kBegun, begun.c_str(), 1);
     std::vector<char*> arguments;
     for (const std::string& word : command) {
       arguments.push_back(const_cast<char*>(word.c_str()));
@@ -168,17 +163,14 @@ class Program {
 };
 
 struct Entrant {
-  std::string program;  // With its path, or one of the bench's own.
+  std::string program;
   std::vector<std::string> arguments{};
-  std::vector<Sample> samples{};     // One a turn.
-  std::uint64_t early_requests = 0;  // Of its first process, before any run.
-  std::vector<double> rss_kib{};     // At the end of each of its processes.
+  std::vector<Sample> samples{};  // One a turn.
+  std::vector<double> rss_kib{};  // At the end of each of its processes.
 
   // `directory` is that of the bench's own programs.
   std::vector<std::string> command(const std::string& directory) const {
-    const bool has_path = program.find('/') != program.npos;
-    std::vector<std::string> words = {(has_path ? "" : directory + "/") +
-                                      program};
+    std::vector<std::string> words = {directory + "/" + program};
     words.insert(words.end(), arguments.begin(), arguments.end());
     return words;
   }
@@ -190,8 +182,6 @@ struct Contest {
   unsigned first_warmup;  // so many when its process is new.
   unsigned turns;         // Runs of each by one process.
   unsigned processes;     // One after the other: memory lies differently.
-  // Called when the first entrant has warmed up, before the next starts.
-  std::function<void()> when_first_is_warm;
 };
 
 // After the last run the contestants and the server come to the same count of
@@ -212,24 +202,20 @@ inline void check_all_sent(const std::function<std::uint64_t()>& own_count,
 
 class Arena {
  public:
-  // `tally` is of the server that the entrants talk to; null if there is none.
-  Arena(std::string directory, const Tally* tally)
+  // `tally` is of the server that the entrants talk to.
+  Arena(std::string directory, const Tally& tally)
       : directory_(std::move(directory)), tally_(tally) {}
 
   // In turn, the order turned round each time, so that none has the better
   // place.
   void hold(const Contest& contest, std::vector<Entrant>& entrants) {
     for (unsigned i = 0; i < contest.processes; ++i) {
-      const std::uint64_t before = tally_ ? tally_->requests.load() : 0;
+      const std::uint64_t before = tally_.requests;
       std::vector<std::unique_ptr<Program>> programs;
       for (Entrant& entrant : entrants) {
         programs.push_back(
             std::make_unique<Program>(entrant.command(directory_)));
-        const Sample warm = programs.back()->run(contest.first_warmup, 1);
-        if (i == 0) entrant.early_requests = warm.other_requests;
-        if (programs.size() == 1 && contest.when_first_is_warm) {
-          contest.when_first_is_warm();
-        }
+        programs.back()->run(contest.first_warmup, 1);
       }
       for (unsigned turn = 0; turn < contest.turns; ++turn) {
         take_turn(contest, turn % 2 == 1, programs, entrants);
@@ -238,14 +224,13 @@ class Arena {
         entrant.rss_kib.push_back(
             static_cast<double>(entrant.samples.back().rss_kib));
       }
-      if (!tally_) continue;
       check_all_sent(
           [&] {
             std::uint64_t sent = before;
             for (const auto& program : programs) sent += program->total();
             return sent;
           },
-          *tally_);
+          tally_);
     }
   }
 
@@ -255,21 +240,19 @@ class Arena {
                  std::vector<Entrant>& entrants) {
     for (std::size_t i = 0; i < programs.size(); ++i) {
       const std::size_t at = backwards ? programs.size() - 1 - i : i;
-      const std::uint64_t requests = tally_ ? tally_->requests.load() : 0;
-      const std::uint64_t bytes = tally_ ? tally_->bytes.load() : 0;
-      const std::uint64_t connections = tally_ ? tally_->connections.load() : 0;
+      const std::uint64_t requests = tally_.requests;
+      const std::uint64_t bytes = tally_.bytes;
+      const std::uint64_t connections = tally_.connections;
       Sample sample = programs[at]->run(contest.warmup, contest.cycles);
-      if (tally_) {
-        sample.server_requests = tally_->requests - requests;
-        sample.server_bytes = tally_->bytes - bytes;
-        sample.server_connections = tally_->connections - connections;
-      }
+      sample.server_requests = tally_.requests - requests;
+      sample.server_bytes = tally_.bytes - bytes;
+      sample.server_connections = tally_.connections - connections;
       entrants[at].samples.push_back(sample);
     }
   }
 
   const std::string directory_;
-  const Tally* const tally_;
+  const Tally& tally_;
 };
 
 // --- Figures ---------------------------------------------------------------

@@ -13,8 +13,6 @@
 //   0 0  ->  ALL_REQUESTS
 //
 // End of input ends the program.
-// One that is measured from its start says the first line by itself, once it
-// has done its work, and ends.
 //
 // Being a process of its own, a contestant is charged with its own memory and
 // CPU only, and each run is fit to stand beside any other contestant's.
@@ -55,8 +53,6 @@ class Contestant {
   virtual bool finish() { return true; }
   // Requests sent so far by the contestant's own count.
   virtual std::uint64_t requests() const { return 0; }
-  // Of the process, the caller's too.
-  virtual long threads() const { return status_of_process("Threads"); }
 };
 
 enum class Timing {
@@ -72,27 +68,6 @@ inline std::int64_t now_ns(clockid_t clock) {
 
 // Not ru_maxrss, which a process inherits from the one that executed it.
 inline long peak_rss_kib() { return status_of_process("VmHWM"); }
-
-// In the environment: the process's CPU time and the clock when it executed the
-// program.
-constexpr const char* kBegun = "DDBMUTEX_BENCH_BEGUN";
-
-// What all cost since then, as a run of one cycle.
-inline bool tell_since_exec(std::uint64_t requests) {
-  const std::int64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-  const std::int64_t now = now_ns(CLOCK_MONOTONIC);
-  const char* begun = std::getenv(kBegun);
-  std::int64_t cpu_before = 0, then = 0;
-  if (begun == nullptr ||
-      std::sscanf(begun, "%" SCNd64 " %" SCNd64, &cpu_before, &then) != 2) {
-    std::fprintf(stderr, "%s is not set\n", kBegun);
-    return false;
-  }
-  std::printf("%" PRId64 " %" PRId64 " %" PRIu64 " 0 0 %ld %ld\n",
-              cpu - cpu_before, now - then, requests, peak_rss_kib(),
-              status_of_process("Threads"));
-  return std::fflush(stdout) == 0;
-}
 
 class Runs {
  public:
@@ -143,11 +118,11 @@ class Runs {
     const Spent begin = spent();
     if (!measured(cycles)) return false;
     const Spent end = spent();
-    std::printf("%" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                " %ld %ld\n",
-                end.cpu_ns - begin.cpu_ns, median(),
-                end.requests - begin.requests, begin.requests - settled,
-                settled - reported_, peak_rss_kib(), contestant_.threads());
+    std::printf(
+        "%" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %ld %ld\n",
+        end.cpu_ns - begin.cpu_ns, median(), end.requests - begin.requests,
+        begin.requests - settled, settled - reported_, peak_rss_kib(),
+        status_of_process("Threads"));
     reported_ = end.requests;
     return std::fflush(stdout) == 0;
   }

@@ -38,18 +38,13 @@ inline void lock_or_exit(ddbmutex::DdbMutex& mutex) {
   std::exit(1);
 }
 
-// Keys come from the environment.
-inline std::shared_ptr<ddbmutex::Table> new_table_at(const char* url) {
+// Knows DynamoDB's clock: the first lock of one that does not sends a request
+// more.  Keys come from the environment.
+inline std::shared_ptr<ddbmutex::Table> table_at(const char* url) {
   ddbmutex::TableOptions where;
   where.endpoint = url;
   where.region = "eu-west-1";
-  return std::make_shared<ddbmutex::Table>(std::move(where));
-}
-
-// One that knows DynamoDB's clock: the first lock of one that does not sends a
-// request more.
-inline std::shared_ptr<ddbmutex::Table> table_at(const char* url) {
-  auto table = new_table_at(url);
+  auto table = std::make_shared<ddbmutex::Table>(std::move(where));
   table->inspect("first");
   return table;
 }

@@ -28,7 +28,6 @@ namespace bench {
 
 inline double cpu_of(const Sample& sample) { return sample.cpu_ns; }
 inline double p50_of(const Sample& sample) { return sample.p50_ns; }
-inline double rate_of(const Sample& sample) { return 1e9 / sample.cpu_ns; }
 
 inline double requests_per_cycle(const Sample& sample) {
   return static_cast<double>(sample.own_requests) /
@@ -64,20 +63,11 @@ class Report {
              " | " + unit + " | " + bar + " | " + note + " |\n";
   }
 
-  void leave_out(const std::string& what) {
-    std::printf("not measured: %s\n", what.c_str());
-    whole_ = false;
-  }
-
   // Only now: half a result would pass for a whole one.
   void write() const { replace_file(path_, lines_); }
 
   // Between the page's two marks.
   void write_to_page(const std::string& page, const std::string& measured) {
-    if (!whole_) {
-      std::printf("%s stays as it is: not all was measured\n", page.c_str());
-      return;
-    }
     std::ifstream file(page);
     std::string text(std::istreambuf_iterator<char>(file), {});
     const std::string mark = "<!-- make bench -->\n";
@@ -106,7 +96,6 @@ class Report {
   const std::string path_;
   std::string lines_;
   std::string rows_;
-  bool whole_ = true;
 };
 
 inline void print_absolute(const Entrant& entrant) {
@@ -121,15 +110,6 @@ inline void print_absolute(const Entrant& entrant) {
                 static_cast<double>(last.server_bytes) / requests);
   }
   std::printf(", RSS %.0f KiB\n", figure_of(entrant.rss_kib).median);
-}
-
-// What is no part of a run, and charged to none.
-inline void print_apart(const Entrant& entrant, const std::string& name) {
-  unsigned long long between = 0;
-  for (const Sample& sample : entrant.samples) between += sample.other_requests;
-  std::printf("  %-30s %llu requests before the first run, %llu between runs\n",
-              name.c_str(),
-              static_cast<unsigned long long>(entrant.early_requests), between);
 }
 
 // Of one program twice: what a ratio shows where there is no difference.

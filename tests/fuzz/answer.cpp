@@ -173,7 +173,7 @@ void check_certainty(const Case& c, const Answer& answer) {
     return;
   }
   if (c.http.status >= 500) {
-    claim(dynamodb::is_passing(answer.fault), "status 5xx is passing");
+    claim(dynamodb::is_transient(answer.fault), "status 5xx is passing");
   }
   const bool refused = c.http.status >= 400 && c.http.status < 500;
   if (!refused && answer.fault != Fault::none) {
@@ -253,80 +253,15 @@ void check_texts(const Case& c, const Answer& answer) {
         "a fault has a name");
 }
 
-// --- What makes no difference ----------------------------------------------
-
-// Each text behind its length, so that none runs into the next.
-void add(std::string& all, const std::string& text) {
-  all += std::to_string(text.size()) + ":";
-  all += text;
-}
-
-void add(std::string& all, const dynamodb::Item& item) {
-  all += "item" + std::to_string(item.size());
-  for (const auto& attribute : item) {
-    add(all, attribute.name);
-    add(all, std::to_string(static_cast<int>(attribute.type)));
-    add(all, attribute.value);
-    add(all, attribute.members);
-  }
-}
-
-void add(std::string& all, const dynamodb::TableDescription& table) {
-  all += table.eventual_replicas ? "eventual" : "strong";
-  add(all, table.status);
-  add(all, table.id);
-  add(all, table.key);
-  add(all, table.sort_key);
-  add(all, table.keys_are_strings ? "strings" : "others");
-}
-
-std::string shown(const Answer& answer) {
-  std::string all;
-  add(all, name_of(answer.fault));
-  add(all, answer.message);
-  add(all, answer.request_id);
-  add(all, std::to_string(answer.retry_after.count()));
-  if (answer.item) add(all, *answer.item);
-  for (const dynamodb::Item& item : answer.items) add(all, item);
-  add(all, std::to_string(answer.part));
-  if (answer.table) add(all, *answer.table);
-  return all;
-}
-
-std::string with_upper_names(std::string headers) {
-  bool in_name = true;
-  for (char& c : headers) {
-    if (c == '\n') in_name = true;
-    if (c == ':') in_name = false;
-    if (in_name && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return headers;
-}
-
-void check_same_headers(const Case& c, const std::string& expected) {
-  Case other = c;
-  other.http.headers = "X-Other: content-type: {}\r\n" + c.http.headers;
-  claim(shown(other.read()) == expected, "a header nobody knows is nothing");
-  other.http.headers = with_upper_names(c.http.headers);
-  claim(shown(other.read()) == expected, "names of headers have no case");
-}
-
-void check_checksum(const Case& c, const std::string& expected) {
+void check_checksum(const Case& c) {
+  if (c.http.transport != Transport::complete) return;
   if (c.http.header("x-amz-crc32").data() != nullptr) return;
-  Case other = c;
-  other.http.body += " \n";
-  claim(shown(other.read()) == expected, "blanks behind the body are nothing");
   boost::crc_32_type crc;
   crc.process_bytes(c.http.body.data(), c.http.body.size());
-  const auto with = [&](std::uint32_t sum) {
-    other = c;
-    other.http.headers.insert(0, "x-amz-crc32: " + std::to_string(sum) + "\n");
-    return other.read();
-  };
-  claim(shown(with(crc.checksum())) == expected,
-        "a right checksum is as good as none");
-  claim(c.http.transport != Transport::complete ||
-            with(crc.checksum() ^ 1u).fault == Fault::bad_answer,
+  Case wrong = c;
+  wrong.http.headers.insert(
+      0, "x-amz-crc32: " + std::to_string(crc.checksum() ^ 1u) + "\n");
+  claim(wrong.read().fault == Fault::bad_answer,
         "a wrong checksum is a bad answer");
 }
 
@@ -345,9 +280,7 @@ void answer(Bytes bytes) {
   for (const dynamodb::Item& item : answer.items) check_item(item);
   if (answer.table) check_table(*answer.table);
   check_texts(c, answer);
-  const std::string expected = shown(answer);
-  check_same_headers(c, expected);
-  check_checksum(c, expected);
+  check_checksum(c);
 }
 
 }  // namespace fuzz

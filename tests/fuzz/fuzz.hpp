@@ -39,14 +39,10 @@ inline void claim(bool holds, const char* promise) {
 
 void answer(Bytes bytes);
 void date(Bytes bytes);
-void endpoint(Bytes bytes);
 void headers(Bytes bytes);
 void keys_json(Bytes bytes);
 void profile(Bytes bytes);
 void record(Bytes bytes);
-void sts_json(Bytes bytes);
-void uri(Bytes bytes);
-void utf8(Bytes bytes);
 
 struct Target {
   const char* name;
@@ -54,10 +50,8 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"answer", answer},     {"date", date},           {"endpoint", endpoint},
-    {"headers", headers},   {"profile", profile},     {"record", record},
-    {"sts_json", sts_json}, {"keys_json", keys_json}, {"uri", uri},
-    {"utf8", utf8},
+    {"answer", answer},   {"date", date},     {"headers", headers},
+    {"profile", profile}, {"record", record}, {"keys_json", keys_json},
 };
 
 // Takes the bytes apart.  Choices are made so that '0' is the first of each:

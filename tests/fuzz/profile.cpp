@@ -12,8 +12,8 @@
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/sources.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "tests/support/own_keys.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -160,20 +160,6 @@ void check_form(const ParsedFile& parsed, const std::string& text,
         "all lines may be indented alike");
 }
 
-// Where there is a [profile default], [default] is none.
-void check_defaults(const std::string& text) {
-  if (Bytes(text).substr(0, 3) == kByteOrderMark) return;
-  const std::string with = text + "\n[profile default]\n";
-  const ParsedFile parsed = parse(with, FileKind::config);
-  if (!parsed.error.empty()) return;
-  // Behind it, another one, for the text may begin with a blank.
-  const std::string section = "\n[default]\nregion=x\n[x]\n";
-  claim(same(parse(section + with, FileKind::config), parsed),
-        "an earlier [default] is nothing beside [profile default]");
-  claim(same(parse(with + section, FileKind::config), parsed),
-        "a later [default] is nothing beside [profile default]");
-}
-
 ParsedFile check_text(const std::string& text, FileKind kind) {
   ParsedFile parsed = parse(text, kind);
   check_sections(parsed.sections.profiles);
@@ -183,7 +169,6 @@ ParsedFile check_text(const std::string& text, FileKind kind) {
                                      parsed.sections.sso_sessions.empty()),
         "only the config file has services and sign-ons");
   check_form(parsed, text, kind);
-  if (kind == FileKind::config) check_defaults(text);
   if (!parsed.error.empty()) {
     check_error(parsed, text);
   } else {
@@ -240,9 +225,18 @@ struct FilesAlone {
 };
 constexpr FilesAlone files_alone{};
 
-sigv4::KeyOutcome keys_of(Bytes profile) {
-  static sigv4::Waker stop;
-  return profile_keys(profile, files_alone)->fetch({BootTime::max(), stop, 0});
+// The keys that stand in the profile itself.
+sigv4::KeyOutcome keys_of(Bytes name) {
+  const sigv4::Profile profile(sigv4::locate_profile(name, files_alone));
+  if (!profile.error.empty()) return sigv4::broken_keys(profile.error);
+  sigv4::KeyOutcome outcome = sigv4::keys_in_file(profile, profile.credentials);
+  if (outcome.state == sigv4::KeyOutcome::State::none) {
+    outcome = sigv4::keys_in_file(profile, profile.config);
+  }
+  if (outcome.state == sigv4::KeyOutcome::State::none) {
+    outcome = sigv4::no_keys("no keys in " + profile.whereabouts());
+  }
+  return outcome;
 }
 
 void check_keys(const sigv4::KeyOutcome& outcome) {

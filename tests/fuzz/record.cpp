@@ -1,12 +1,7 @@
-// ddbmutex/record: any item read as a lock's record, and the record written
-// back.
+// ddbmutex/record: any item read as a lock's record.
 //
 // The bytes: how they come to be an item; then JSON, or, without JSON, for each
 // attribute its name, its type, its value and a record separator.
-#include <rapidjson/document.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
 #include <algorithm>
 #include <set>
 #include <string>
@@ -15,7 +10,6 @@
 #include "ddbmutex/dynamodb/item.hpp"
 #include "ddbmutex/lock/row.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "tests/support/body_of.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -147,7 +141,7 @@ void check_others(const Item& item, const Row& row) {
 void check_kind(const Item& item, const Row& row) {
   claim((row.kind == Row::Kind::absent) == item.empty(),
         "an item with nothing in it is none");
-  claim(row.kept == (find(item, "token") != nullptr),
+  claim(row.has_token == (find(item, "token") != nullptr),
         "a token makes a kept row");
   check_others(item, row);
   if (row.kind == Row::Kind::bare) {
@@ -160,8 +154,9 @@ void check_kind(const Item& item, const Row& row) {
 
 bool same(const Row& a, const Row& b) {
   return a.kind == b.kind && a.uuid == b.uuid && a.expires == b.expires &&
-         a.lease == b.lease && a.owner == b.owner && a.kept == b.kept &&
-         a.token == b.token && std::string(a.problem) == b.problem;
+         a.lease == b.lease && a.owner == b.owner &&
+         a.has_token == b.has_token && a.token == b.token &&
+         std::string(a.problem) == b.problem;
 }
 
 // What other clients add, and in which order they write, is nothing to us.
@@ -179,57 +174,6 @@ void check_form(const Item& item, const Row& row) {
   claim(same(lock::read_row(more), row), "foreign attributes are nothing");
 }
 
-// The item of a written take, read again.
-Item item_in(const rapidjson::Document& body) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  body["Item"].Accept(writer);
-  const auto item =
-      answered_item("{\"Item\":" + std::string(buffer.GetString()) + "}");
-  claim(item.has_value(), "what is written as an item reads as one");
-  return *item;
-}
-
-// The take of somebody who wants what the record has, having seen it.
-lock::Request take_of(const Row& row) {
-  lock::Request request;
-  request.verb = lock::Request::Verb::take;
-  request.uuid = row.uuid;
-  // Of a stamp no more is asked than fits the times that are believed, or the
-  // stamps of who knows no time.
-  request.stamp =
-      std::min(row.expires, lock::ServiceTime(4'500'000'000 * 1'000'000'000));
-  request.lease = row.lease.value_or(lock::kShortestLease);
-  request.seen = {row.uuid, row.expires};
-  return request;
-}
-
-void check_written(const Row& row) {
-  lock::RowTarget place;
-  place.table = "locks";
-  place.key = "ddblock-x";
-  place.owner = row.owner;
-  const lock::Request request = take_of(row);
-  const std::string text = tests::body_of(place, request);
-  rapidjson::Document body;
-  body.Parse<rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
-  claim(!body.HasParseError() && body.IsObject(), "a take is a JSON object");
-  const auto& values = body["ExpressionAttributeValues"];
-  const auto& uuid = values[":seen_uuid"]["S"];
-  claim(Bytes(uuid.GetString(), uuid.GetStringLength()) == row.uuid,
-        "a take asks for the uuid that was seen");
-  claim(values[":seen_expires"]["N"].GetString() ==
-            std::to_string(row.expires.count()),
-        "a take asks for the expires that was seen");
-  Row expected = row;
-  expected.expires = request.stamp;
-  expected.lease = request.lease;
-  expected.kept = false;  // It is written as a row that is deleted.
-  expected.token = 0;
-  claim(same(lock::read_row(item_in(body)), expected),
-        "a record reads the same when it was written again");
-}
-
 }  // namespace
 
 void record(Bytes bytes) {
@@ -238,11 +182,6 @@ void record(Bytes bytes) {
   const Row row = lock::read_row(*item);
   check_kind(*item, row);
   check_form(*item, row);
-  // DynamoDB holds nothing else, and the JSON reader passes nothing else on.
-  if (row.kind == Row::Kind::record && dynamodb::is_utf8(row.uuid) &&
-      dynamodb::is_utf8(row.owner)) {
-    check_written(row);
-  }
 }
 
 }  // namespace fuzz

@@ -7,7 +7,6 @@ const crypto = require("node:crypto");
 
 const SERVICE = "com.amazonaws.dynamodb.v20120810#";
 const FRONT = "com.amazon.coral.service#";
-const AVAILABILITY = "com.amazon.coral.availability#";
 const JSON_TYPE = "application/x-amz-json-1.0";
 
 const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
@@ -61,17 +60,13 @@ function notFound(clock) {
   return error(clock, 404, FRONT + "UnknownOperationException", "");
 }
 
-const THROTTLED = [
-  "ProvisionedThroughputExceededException",
-  "ThrottlingException",
-];
 const PROVISIONED =
   "The level of configured provisioned throughput for the table was" +
   " exceeded. Consider increasing your provisioning level with the" +
   " UpdateTable API.";
 
 const FAILURES = {
-  throttle: [400, THROTTLED[0], PROVISIONED],
+  throttle: [400, "ProvisionedThroughputExceededException", PROVISIONED],
   500: [500, "InternalServerError", "Internal server error"],
   503: [503, "ServiceUnavailable", "Service is temporarily unavailable"],
 };
@@ -89,13 +84,6 @@ function failure(clock, kind, retryAfter) {
     answer.headers.push("x-amz-retry-after", String(retryAfter));
   }
   return answer;
-}
-
-// A table's own words, or those of what stands before all tables.
-function throttled(clock, code) {
-  return code === THROTTLED[0]
-    ? error(clock, 400, SERVICE + code, PROVISIONED)
-    : error(clock, 400, AVAILABILITY + code, "Rate exceeded");
 }
 
 // Of somebody else.  A day old, by their clock: nobody may learn from it.
@@ -138,7 +126,6 @@ function corrupted(answer) {
 }
 
 module.exports = {
-  THROTTLED,
   badGateway,
   corrupted,
   empty,
@@ -148,5 +135,4 @@ module.exports = {
   ofTable,
   portal,
   refusal,
-  throttled,
 };

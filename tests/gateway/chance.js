@@ -3,10 +3,6 @@
 
 class Chance {
   constructor(seed) {
-    this.seed(seed);
-  }
-
-  seed(seed) {
     this.state = seed >>> 0;
   }
 

@@ -1,28 +1,12 @@
-// A client for the tests of the gateway, that may sign wrongly, and that sees
-// how its connection ends.
+// A client for the tests of the gateway, that may sign wrongly.
 //
 //   Client client(gateway.url(), gateway.keys(), gateway.ca_file());
 //   client.call("PutItem", "{...}").status;
-//   RawClient raw(gateway);
-//   raw.say(client.text_of("PutItem", "{...}"));
-//   raw.hear();
 #ifndef DDBMUTEX_TESTS_GATEWAY_CLIENT_HPP
 #define DDBMUTEX_TESTS_GATEWAY_CLIENT_HPP
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
-
-#include <array>
-#include <boost/test/unit_test.hpp>
-#include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <ctime>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +17,6 @@
 #include "sigv4/http_answer.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/exchanging.hpp"
-#include "tests/support/process.hpp"
 #include "tests/support/waiting.hpp"
 
 namespace gateway_tests {
@@ -127,15 +110,6 @@ class Client {
     return std::move(exchange_.answer());
   }
 
-  // The same for a RawClient.
-  std::string text_of(const std::string& action, const std::string& body) {
-    const Call call = signed_call(action, body);
-    std::string text = "POST / HTTP/1.1\r\n";
-    for (const std::string& header : call.headers) text += header + "\r\n";
-    return text + "Content-Length: " + std::to_string(body.size()) +
-           "\r\n\r\n" + body;
-  }
-
  private:
   static ddbmutex::sigv4::HttpOptions with(const std::string& ca_file) {
     ddbmutex::sigv4::HttpOptions options;
@@ -148,69 +122,6 @@ class Client {
   ddbmutex::Credentials keys_;
   ddbmutex::sigv4::Exchange exchange_;
 };
-
-// A TCP connection to a port of 127.0.0.1.
-class RawClient {
- public:
-  explicit RawClient(int port)
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = connect(fd_, reinterpret_cast<sockaddr*>(&address),
-                         sizeof address) == 0;
-    const timeval patience = {tests::kPlenty.count(), 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  }
-  ~RawClient() { close(fd_); }
-  RawClient(const RawClient&) = delete;
-  RawClient& operator=(const RawClient&) = delete;
-
-  bool connected() const { return connected_; }
-
-  // False if the other end takes nothing any more.
-  bool say(const std::string& text) {
-    return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(text.size());
-  }
-
-  enum class Ending { closed, reset, nothing };
-  struct Heard {
-    std::string text;
-    Ending ending;
-  };
-  // Until the connection ends.
-  Heard hear() {
-    Heard heard{{}, Ending::nothing};
-    std::array<char, 4096> bytes;
-    for (;;) {
-      const ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
-      if (size < 0 && errno == EINTR) continue;
-      if (size == 0) heard.ending = Ending::closed;
-      if (size < 0 && errno == ECONNRESET) heard.ending = Ending::reset;
-      if (size <= 0) return heard;
-      heard.text.append(bytes.data(), static_cast<std::size_t>(size));
-    }
-  }
-  // Whether the other end, that has closed its direction, is there no more: it
-  // answers a byte with a reset.
-  bool is_alone(std::chrono::milliseconds within) {
-    if (!say("x")) return true;
-    pollfd what = {fd_, 0, 0};  // POLLERR and POLLHUP are always told.
-    poll(&what, 1, static_cast<int>(within.count()));
-    return (what.revents & POLLERR) != 0 || !say("x");
-  }
-
- private:
-  const int fd_;
-  bool connected_ = false;
-};
-
-inline std::ostream& operator<<(std::ostream& out, RawClient::Ending ending) {
-  constexpr std::array<const char*, 3> kWords = {"closed", "reset", "nothing"};
-  return out << kWords.at(static_cast<std::size_t>(ending));
-}
 
 }  // namespace gateway_tests
 

@@ -12,7 +12,6 @@ class Counts {
     this.applied = Object.create(null); // That the engine answered.
     this.faults = Object.create(null); // That were done, by kind.
     this.signatures = { good: 0, bad: 0, early: 0, late: 0, expired: 0 };
-    this.withoutEngine = 0; // For which the engine was not there.
   }
 
   add(what, name) {
@@ -25,7 +24,6 @@ class Counts {
       faults: this.faults,
       signatures: this.signatures,
       applied: this.applied,
-      without_engine: this.withoutEngine,
       under_way: this.underWay,
     };
   }

@@ -21,8 +21,7 @@ class Exchange {
   }
 
   async run() {
-    const { clock, counts, events, faults, mode, rate, signatures } =
-      this.gateway;
+    const { clock, counts, faults, mode, signatures } = this.gateway;
     const { action, body, method, url } = this.request;
     await mode.pass();
     if (method !== "POST" || url !== "/") {
@@ -30,12 +29,9 @@ class Exchange {
     }
     const refusal = await signatures.refusal(this.request);
     if (refusal !== null) return this.answer(refusal);
-    const throttled = rate.refusal(action, clock);
-    if (throttled !== null) return this.answer(throttled);
     const fault = faults.pick(action, body);
     if (fault === null) return this.serve();
     counts.add(counts.faults, fault.kind);
-    events?.add(fault.kind, action, body);
     return DEEDS[fault.kind](this, fault);
   }
 
@@ -54,19 +50,14 @@ class Exchange {
 
   // The same, whatever the client hears.
   async apply() {
-    const { clock, counts, engine, mode, policy, signatures, tables } =
-      this.gateway;
+    const { clock, counts, engine, mode, signatures, tables } = this.gateway;
     await mode.pass();
     const untimely = signatures.untimely(this.request);
     if (untimely !== null) return untimely;
-    const early =
-      policy?.refusal(this.request) ?? tables?.before(this.request) ?? null;
+    const early = tables?.before(this.request) ?? null;
     if (early !== null) return early;
     let answer = await engine.call(this.request);
-    if (answer === null) {
-      counts.withoutEngine += 1;
-      return null;
-    }
+    if (answer === null) return null;
     counts.add(counts.applied, this.request.action);
     if (tables) answer = tables.after(this.request, answer);
     return answers.fromService(clock, answer.status, answer.body, answer.type);

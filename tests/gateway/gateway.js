@@ -11,15 +11,12 @@
 //
 //   --engine URL    of the engine, http
 //   --key, --secret, --token   what clients sign with: AKIDEXAMPLE, secret, ''
-//   --user ID:SECRET[:TOKEN]   what others sign with; as often as one likes
 //   --issued SEED   takes keys that tests/aws/aws.js issues, until they end
 //   --tls           listens on https too, with a CA of its own
 //   --certificates DIR   ... with the certificate that aws.js keeps there
 //   --sign          signs anew, for an engine that checks signatures itself
 //   --slow-tables MS   making or deleting a table takes so long (tables.js)
-//   --allow PREFIX:ACTION,...   what keys may do on which tables (policy.js)
 //   --seed N        of chance
-//   --events FILE   a line a fault
 //
 // It ends with its standard input, and takes along what it made.
 "use strict";
@@ -30,13 +27,10 @@ const { Chance } = require("./chance");
 const { Counts } = require("./counts");
 const { Door } = require("./doors");
 const { Engine } = require("./engine");
-const { Events, keyOf } = require("./events");
 const { Exchange } = require("./exchange");
 const { Faults } = require("./faults");
-const { Keys, parsePair } = require("./keys");
+const { Keys } = require("./keys");
 const { Mode } = require("./mode");
-const { Policy } = require("./policy");
-const { Rate } = require("./rate");
 const { ServiceClock } = require("./clock");
 const { Signatures } = require("./signature");
 const { startControl } = require("./control");
@@ -50,19 +44,16 @@ class Gateway {
     this.clock = new ServiceClock();
     this.counts = new Counts();
     this.faults = new Faults(seed);
-    this.rate = new Rate();
-    this.policy = options.allow ? new Policy(options.allow, this.clock) : null;
     const slowness = Number(options["slow-tables"]);
     this.tables = slowness > 0 ? new Tables(slowness, this.clock) : null;
     this.chance = new Chance(seed); // Of what no rule asks for.
     const { key, secret, token } = options;
     const own = { key, secret, token };
-    const keys = new Keys([own, ...options.user], options.issued);
+    const keys = new Keys([own], options.issued);
     this.signatures = new Signatures(own, keys, this.clock, this.counts);
     const signAnew = (request, host) => this.signatures.signAnew(request, host);
     const signer = options.sign ? signAnew : undefined;
     this.engine = new Engine(options.engine, signer);
-    this.events = options.events && new Events(options.events);
     this.authority = authority(options);
     this.doors = [this.#door(undefined)];
     if (options.tls) this.doors.push(this.#door(this.authority.tls));
@@ -79,11 +70,6 @@ class Gateway {
       control: await startControl(this),
       ca: this.authority?.file ?? null,
     };
-  }
-
-  seed(seed) {
-    this.faults.seed(seed);
-    this.chance.seed(seed);
   }
 
   // Resolves in `ms`, or when all that waits is let go.
@@ -132,7 +118,6 @@ class Gateway {
   }
 
   end() {
-    this.events?.flush();
     this.authority?.remove();
   }
 
@@ -175,6 +160,19 @@ class Gateway {
   }
 }
 
+// Of an action on one item: what its attribute `name` says, or else its first.
+function keyOf(body) {
+  let parsed;
+  try {
+    parsed = JSON.parse(body);
+  } catch {
+    return "";
+  }
+  const attributes = parsed?.Key ?? parsed?.Item ?? {};
+  const value = attributes.name ?? Object.values(attributes)[0] ?? {};
+  return String(value.S ?? value.N ?? value.B ?? "");
+}
+
 function authority({ tls, certificates }) {
   if (!tls) return null;
   return certificates ? givenAuthority(certificates) : new Authority();
@@ -188,15 +186,12 @@ function settings() {
       key: text("AKIDEXAMPLE"),
       secret: text("secret"),
       token: text(""),
-      user: { type: "string", multiple: true, default: [] },
       issued: { type: "string" },
       certificates: { type: "string" },
       tls: { type: "boolean", default: false },
       sign: { type: "boolean", default: false },
-      allow: { type: "string" },
       "slow-tables": text("0"),
       seed: text("1"),
-      events: { type: "string" },
     },
   });
   if (!values.engine?.startsWith("http://")) {
@@ -207,7 +202,7 @@ function settings() {
       throw new Error(`--${name} is not a number`);
     }
   }
-  return { ...values, user: values.user.map(parsePair) };
+  return values;
 }
 
 async function main() {

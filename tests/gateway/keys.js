@@ -25,13 +25,4 @@ class Keys {
   }
 }
 
-// "ID:SECRET" or "ID:SECRET:TOKEN", as in options of programs.
-function parsePair(text) {
-  const [key, secret, token = "", ...more] = text.split(":");
-  if (!key || !secret || more.length !== 0) {
-    throw new Error("keys are not ID:SECRET or ID:SECRET:TOKEN");
-  }
-  return { key, secret, token };
-}
-
-module.exports = { Keys, parsePair };
+module.exports = { Keys };

@@ -1,28 +1,28 @@
-// Runs the tests of the public API and of other libraries' layouts, and then a
-// short torture, against AWS itself or any service that speaks DynamoDB's
-// protocol, with the keys that the library finds:
+// Runs the tests of the public API and of other libraries' layouts against AWS
+// itself or any service that speaks DynamoDB's protocol, with the keys that the
+// library finds:
 //
-//   live TABLE REGION [TORTURE_SECONDS [SUITE/CASE...]]
+//   live TABLE REGION [SUITE/CASE...]
 //
 // TABLE and a few tables whose names begin with TABLE are made, used and
 // deleted again, also after a failure, Ctrl-C or TERM.  If one of them exists
 // already, nothing is done.  Without cases it runs those of cases.txt.
 //
-// All requests go through a forwarder in this process (forwarder.hpp), which
-// counts them; the tests learn from their environment where it is, and which
-// tables there are (tests/support/engine.hpp).  The logs of the suites are left
-// in the directory $LIVE_OUT (build/live).
+// The tests learn from their environment where the service is, and which tables
+// there are (tests/support/engine.hpp).  The logs of the suites are left in the
+// directory $LIVE_OUT (build/live).
 //
 // The status is 0 if all is well and no table is left, 1 if not, 2 if it cannot
 // begin, 130 if it was interrupted.
-#include <chrono>
-#include <cstdint>
+#include <signal.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -30,36 +30,51 @@
 #include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/keys.hpp"
-#include "sigv4/url.hpp"
-#include "tests/live/forwarder.hpp"
-#include "tests/live/interruption.hpp"
-#include "tests/live/short_torture.hpp"
-#include "tests/live/suites.hpp"
 #include "tests/live/tables.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/waiting.hpp"
-#include "tests/support/whereabouts.hpp"
 
 namespace {
-
-using std::chrono::seconds;
 
 constexpr char kUsage[] =
     "usage: make aws TABLE=name REGION=region   (uses your AWS keys; makes the "
     "table, tests, deletes it)\n";
-constexpr seconds kTorture{30};
 constexpr std::size_t kLongestName = 200;  // AWS takes 255, with our endings.
+
+// The cases that one process runs, one after the other.
+struct Group {
+  std::string name;
+  std::vector<std::string> cases;  // "suite/case"
+};
 
 struct Order {
   std::string table;
   std::string region;
-  seconds torture = kTorture;
-  std::vector<live::Group> groups;
+  std::vector<Group> groups;
 };
 
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// From cases.txt beside this file, tests/live/live.cpp.
+std::vector<Group> all_groups() {
+  const std::string source = __FILE__;
+  const std::string list = source.substr(0, source.rfind('/')) + "/cases.txt";
+  std::vector<Group> groups;
+  std::ifstream file(list);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (line.back() == ':') {
+      groups.push_back({line.substr(0, line.size() - 1), {}});
+    } else if (!groups.empty()) {
+      groups.back().cases.push_back(line);
+    }
+  }
+  if (groups.empty()) throw std::runtime_error("cannot read " + list);
+  return groups;
+}
 
 // Nothing if the arguments are wrong.
 std::optional<Order> read_order(int argc, char** argv) {
@@ -67,11 +82,10 @@ std::optional<Order> read_order(int argc, char** argv) {
   Order order;
   order.table = argv[1];
   order.region = argv[2];
-  if (argc > 3) order.torture = seconds(std::atoi(argv[3]));
-  if (argc > 4) {
-    order.groups.push_back({"cases", {argv + 4, argv + argc}});
+  if (argc > 3) {
+    order.groups.push_back({"cases", {argv + 3, argv + argc}});
   } else {
-    order.groups = live::all_groups();
+    order.groups = all_groups();
   }
   return order;
 }
@@ -88,31 +102,21 @@ void check_name(const std::string& table) {
 }
 
 // Where requests go, as the library finds it.
-ddbmutex::dynamodb::Target find_target(const std::string& region) {
-  ddbmutex::dynamodb::Target target = ddbmutex::dynamodb::find_target({region});
+std::string find_endpoint(const std::string& region) {
+  const auto target = ddbmutex::dynamodb::find_target({region});
   if (!target.error.empty()) throw Refused(target.error);
-  const std::string endpoint = ddbmutex::sigv4::normal_url(target.endpoint);
-  // The tests' own servers are there, whose requests are not to be counted.
-  if (ddbmutex::sigv4::parts_of(endpoint).authority.substr(0, 9) ==
-      "127.0.0.1") {
-    throw Refused(target.endpoint + ": please call this host `localhost`");
-  }
-  return target;
+  return target.endpoint;
 }
 
-void set(const std::string& name, const std::string& value) {
-  setenv(name.c_str(), value.c_str(), 1);
+void set(const char* name, const std::string& value) {
+  setenv(name, value.c_str(), 1);
 }
 
-// For ourselves and for all that we start.
-void set_environment(const Order& order, const live::Forwarder& forwarder) {
-  for (const std::string& variable : forwarder.environment()) {
-    const std::size_t end = variable.find('=');
-    set(variable.substr(0, end), variable.substr(end + 1));
-  }
+// For all that we start.
+void set_environment(const Order& order, const std::string& endpoint) {
   set("AWS_REGION", order.region);
   set("DDBMUTEX_TEST_ENGINES", "given");
-  set("DDBMUTEX_TEST_ENDPOINT", forwarder.url());
+  set("DDBMUTEX_TEST_ENDPOINT", endpoint);
   set("DDBMUTEX_TEST_TABLE", order.table);
   // These have chosen the endpoint, which is given from now on.
   unsetenv("AWS_USE_FIPS_ENDPOINT");
@@ -140,33 +144,16 @@ std::string find_keys(const std::string& region) {
                           : ", of account " + account);
 }
 
-// The numbers are those of some runs, rounded.
 void tell_plan(const Order& order, const std::string& endpoint,
                const std::string& keys,
                const std::vector<std::string>& tables) {
-  const bool is_whole = order.groups.size() > 1;
   std::printf(
       "Endpoint: %s\nRegion: %s\nKeys: %s\n"
       "Makes these tables, on demand, and deletes them at the end:\n%s"
-      "Sends %s requests, in %s; the farther away the region is, the fewer "
-      "and the longer.\nCtrl-C ends it and deletes the tables.\n\n",
+      "Ctrl-C ends it and deletes the tables.\n\n",
       endpoint.c_str(), order.region.c_str(), keys.c_str(),
-      joined(tables).c_str(),
-      is_whole ? "5,000 to 20,000" : "some hundred or thousand",
-      is_whole ? "2 to 6 minutes" : "about a minute");
+      joined(tables).c_str());
   std::fflush(stdout);
-}
-
-void tell_requests(const live::RequestCounts& counts) {
-  std::uint64_t all = 0;
-  std::printf("\nRequests that were sent:\n");
-  for (const auto& [action, count] : counts) {
-    std::printf("  %-20s %7llu\n", action.c_str(),
-                static_cast<unsigned long long>(count));
-    all += count;
-  }
-  std::printf("  %-20s %7llu\n", "in all",
-              static_cast<unsigned long long>(all));
 }
 
 void tell_left(const std::vector<std::string>& left,
@@ -184,29 +171,86 @@ void tell_left(const std::vector<std::string>& left,
 
 // --- The run -----------------------------------------------------------------
 
-bool run_tests(const Order& order, live::Forwarder& forwarder) {
+class RunningGroup {
+ public:
+  RunningGroup(const Group& group, const std::filesystem::path& logs)
+      : name_(group.name),
+        least_(group.cases.size()),
+        log_(logs / (group.name + ".log")),
+        counts_(logs / (group.name + ".counts")),
+        process_(settings(group)) {}
+
+  bool has_ended() { return process_.has_ended(); }
+
+  // True if all of its cases have passed.
+  bool judge() {
+    const int status = process_.wait();
+    std::size_t passed = 0, failed = 0;
+    std::ifstream(counts_) >> passed >> failed;
+    const bool well = status == 0 && failed == 0 && passed >= least_;
+    std::printf("  %-12s %3zu of %3zu passed, status %d%s\n", name_.c_str(),
+                passed, least_, status,
+                well ? "" : (": FAILED, see " + log_.string()).c_str());
+    std::fflush(stdout);
+    return well;
+  }
+
+ private:
+  tests::ProcessSettings settings(const Group& group) const {
+    tests::ProcessSettings settings;
+    settings.command = {"/bin/sh",
+                        "-c",
+                        "log=$1; shift; exec \"$@\" >$log 2>&1",
+                        "sh",
+                        log_.string(),
+                        tests::program_path("tests"),
+                        "--log_level=message",
+                        "--report_level=no",
+                        "--color_output=no"};
+    for (const std::string& one : group.cases) {
+      settings.command.push_back("--run_test=" + one);
+    }
+    std::filesystem::remove(counts_);  // Of an earlier run.
+    settings.environment = tests::whole_environment();
+    settings.environment.push_back("DDBMUTEX_TEST_COUNTS=" + counts_.string());
+    return settings;
+  }
+
+  const std::string name_;
+  const std::size_t least_;
+  const std::filesystem::path log_;
+  const std::filesystem::path counts_;
+  tests::Process process_;
+};
+
+// All groups at once.
+bool run_tests(const Order& order) {
+  const char* const out = std::getenv("LIVE_OUT");
+  const std::string logs = out != nullptr ? out : "build/live";
+  std::filesystem::create_directories(logs);
   std::printf("Suites:\n");
   std::fflush(stdout);
-  const char* const out = std::getenv("LIVE_OUT");
-  bool well =
-      live::run_suites(order.groups, out != nullptr ? out : "build/live");
-  if (order.torture.count() > 0) {
-    const std::uint32_t seed = std::random_device()();
-    well = live::torture_shortly(
-               at(tests::Engine::running(tests::EngineKind::given)), forwarder,
-               order.torture, seed) &&
-           well;
+  std::vector<std::unique_ptr<RunningGroup>> running;
+  for (const Group& group : order.groups) {
+    running.push_back(std::make_unique<RunningGroup>(group, logs));
+  }
+  bool well = true;
+  for (const auto& group : running) {
+    while (!group->has_ended()) {
+      live::stop_if_interrupted();
+      tests::pause(std::chrono::milliseconds(50));
+    }
+    well = group->judge() && well;
   }
   return well;
 }
 
 // Prints what goes wrong.  Then deletes the tables in any case.
-bool run_with_tables(const Order& order, live::Forwarder& forwarder,
-                     live::Tables& tables) {
+bool run_with_tables(const Order& order, live::Tables& tables) {
   bool well = false;
   try {
     tables.make();
-    well = run_tests(order, forwarder);
+    well = run_tests(order);
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());
   }
@@ -218,16 +262,13 @@ bool run_with_tables(const Order& order, live::Forwarder& forwarder,
 
 int run(const Order& order) {
   check_name(order.table);
-  const ddbmutex::dynamodb::Target target = find_target(order.region);
-  live::Forwarder forwarder(target.endpoint, target.ca_file);
-  set_environment(order, forwarder);
+  const std::string endpoint = find_endpoint(order.region);
   const std::string keys = find_keys(order.region);
-  live::Tables tables({forwarder.url(), order.region}, order.table);
-  tell_plan(order, target.endpoint, keys, tables.names());
+  live::Tables tables({endpoint, order.region}, order.table);
+  tell_plan(order, endpoint, keys, tables.names());
   tables.refuse_if_any_exists();
-  const bool well = run_with_tables(order, forwarder, tables);
-  forwarder.stop();
-  tell_requests(forwarder.counts());
+  set_environment(order, endpoint);
+  const bool well = run_with_tables(order, tables);
   tell_left(tables.left(), order.region);
   if (tests::interrupted != 0) return 130;
   return well && tables.left().empty() ? 0 : 1;
@@ -242,7 +283,9 @@ int main(int argc, char** argv) try {
     return 2;
   }
   tests::catch_signals();
-  live::outlive_readers();
+  // Whoever reads what we say may go before us, as `tee` does at Ctrl-C.  A
+  // program that we start would go on ignoring what we ignore.
+  signal(SIGPIPE, [](int) {});
   return run(*order);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "live: %s\n", error.what());

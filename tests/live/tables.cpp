@@ -12,7 +12,6 @@
 #include "ddbmutex/dynamodb/description.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/keys/from_all.hpp"
-#include "tests/live/interruption.hpp"
 #include "tests/support/json_string.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -153,9 +152,9 @@ void Tables::create(One& table) {
     // AWS refuses to make too many tables at a time.
     const bool certainly_refused =
         answer.fault == Fault::throttled || !answer.sent;
-    const bool is_passing = ddbmutex::dynamodb::is_passing(answer.fault);
-    if (is_passing && !certainly_refused) table.state = State::maybe_made;
-    if (!is_passing || !certainly_refused || BootClock::now() >= end) {
+    const bool transient = ddbmutex::dynamodb::is_transient(answer.fault);
+    if (transient && !certainly_refused) table.state = State::maybe_made;
+    if (!transient || !certainly_refused || BootClock::now() >= end) {
       fail("cannot make the table " + table.name, answer);
     }
     tests::pause(kBetweenLooks);
@@ -228,7 +227,7 @@ bool Tables::is_done_with(One& table, BootTime end) {
       return table.was_seen;
     default:
       complain(table, answer);
-      return !ddbmutex::dynamodb::is_passing(answer.fault);
+      return !ddbmutex::dynamodb::is_transient(answer.fault);
   }
 }
 
@@ -239,7 +238,7 @@ void Tables::complain(One& table, const Answer& answer) {
   if (why == table.complaint) return;
   table.complaint = why;
   std::printf("cannot delete the table %s%s: %s\n", table.name.c_str(),
-              ddbmutex::dynamodb::is_passing(answer.fault) ? " yet" : "",
+              ddbmutex::dynamodb::is_transient(answer.fault) ? " yet" : "",
               why.c_str());
   std::fflush(stdout);
 }

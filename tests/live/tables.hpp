@@ -12,6 +12,7 @@
 #define DDBMUTEX_TESTS_LIVE_TABLES_HPP
 
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,11 +21,17 @@
 #include "ddbmutex/dynamodb/retry.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/interrupted.hpp"
 
 namespace live {
 
+// Ctrl-C and TERM end a run in order: what it has made is deleted first.
+inline void stop_if_interrupted() {
+  if (tests::interrupted != 0) throw std::runtime_error("interrupted");
+}
+
 struct Place {
-  std::string url;  // For requests: the forwarder's.
+  std::string url;
   std::string region;
 };
 

@@ -28,29 +28,23 @@
  * Which rule is where. send: a stamp and a send time for every attempt; match,
  * deadline: our own record, its time counted from the matching attempt's send;
  * observe, tick: a waiter's time counted from the receipt, pinned by (uuid,
- * stamp); recv_acq, recv_renew: late answers; claim_rule: `latest` reaching
- * the lowest stamp; recv_acq with RST: on kept rows the renewal before the
- * grant where a take after the one that was applied may be applied yet
- * (SETTLED); HEARD: who has heard no answer looks before he takes; set_mask:
- * which stamps are listed; hear, adjust: what an answer's Date tells;
- * recv_release: what a refused release means, and that after the end of the
- * claim that it releases (rtill) it means no loss.
+ * stamp); recv_acq, recv_renew: late answers; recv_acq with RST: on kept rows
+ * the renewal before the grant where a take after the one that was applied may
+ * be applied yet (SETTLED); set_mask: which stamps are listed; recv_release:
+ * what a refused release means, and that after the end of the claim that it
+ * releases (rtill) it means no loss.
  *
  * What is asserted, each by a name of its own: no_two_claims (what the lock is
  * for), no_revived_hold (a claim once over stays over), no_false_loss (a holder
  * whose row nobody else changed, or nobody before the end of the claim that it
  * releases, is not told taken or deleted), no_false_refusal
  * (while a claim stands and nobody took the row, a guarded write goes through),
- * no_far_stamp (where answers have Dates, the lock of one who dies is over by
- * service time after his lease and what was not known of the clock),
  * no_own_refusal (no take is refused because of the very version of its own
  * that its call was told the row bears), and on kept rows no_repeated_token
  * (tokens of successive holders rise), no_late_write (no guarded write goes
  * through once another was granted the lock since its sender's grant) and
- * no_undone_release (no take takes the row that its own call has released);
- * where there are two front ends, no_needless_doubt (those that agree well
- * enough contradict nothing while no machine is stopped). model_sane guards the
- * model itself.
+ * no_undone_release (no take takes the row that its own call has released).
+ * model_sane guards the model itself.
  *
  * What is abstracted. Clause 2 compares with <=, one nanosecond more generous
  * than <, so that a tick's width gives no slack. The service clock of a
@@ -60,16 +54,15 @@
  * steps nothing sees a contender's state, so a step is atomic: time that
  * passes within it is time that passes before or after it. Giving up a wait
  * for an answer and the next sending are one step, since nobody can tell them
- * apart. The claim rule is left out where clocks are right: it only shortens.
- * A GetItem is one step that reads the row or the record before it, which is
+ * apart. The rule that a claim ends when the service's clock may have reached
+ * the row's stamp is left out: it only shortens claims. A GetItem is one step that reads the row or the record before it, which is
  * what an old answer arriving late would show. A crash is a stop for ever. A
  * leftover is awaited by the contender itself; its uuid is its own, so another
  * call beside it is just another contender.
  *
  * What is bounded. T up to TMAX, A attempts a call (B for contenders other
  * than 0), CALLS0 and CALLS calls, DUPS second deliveries, one abandoned
- * request a contender, one change by hand, FREEZE stopped ticks, PAUSE of each
- * contender.
+ * request a contender, PAUSE of each contender.
  *
  * What is forgotten, to have fewer states, is what can have no effect any
  * more: an observation that cannot ripen before TMAX, the send time of an
@@ -85,20 +78,7 @@
  * stamp that the row is known to bear, by a take that one, or else the first,
  * and the last),
  * LEASES (contender 0's lease is a tick longer), RATE=R (boot clocks of rate
- * 1 - 1/R, 1 or 1 + 1/R, the margins 1/R), UNHEARD=C (the first C contenders
- * have heard no answer when they start; NODATE: answers may have no Date, and
- * while none had one, stamps are NO_TIME), OPERATOR (the row deleted, over-
- * written or put back by hand, once: claims count again from the first answer
- * to a request sent after it), FREEZE=F (boot clocks stop for F ticks in all:
- * a frozen one counts again when an answer's Date showed it; WIDE=W: a Date
- * is a tick wide, the service's time lay in [D, D + 1], and what the last W
- * contenders knew at first is exact or as wide, so that a stamp may be a tick
- * too high and a stop of less than the widths may not show; a holder that was
- * stopped may hear a Date at any time, in an answer about another lock;
- * FRONTS=D: a second front end is D ticks ahead; GIVEN=G: what is known of the
- * service's clock is taken for G ticks wider on either side, which is how much
- * longer a stop may not show: a longer one must; MARGIN=M: so much of what is
- * taken off for front ends is not yet), PAUSE=P (the boot clock of each stops
+ * 1 - 1/R, 1 or 1 + 1/R, the margins 1/R), PAUSE=P (the boot clock of each stops
  * for P ticks in all, and nobody ever notices: its claims count, and what it
  * knows of the service's clock is late by as much; P ticks are the longest
  * pause that no answer shows, so that a lease of 10 s has 8 P; a holder gives
@@ -159,7 +139,7 @@
 #else
 #define UNHELD 0
 #endif
-#if defined(FREEZE) || defined(PAUSE)
+#if defined(PAUSE)
 byte off[N]; /* for so long the boot clock has stood still */
 #define RUN(i, t) (t - off[i])
 #else
@@ -269,37 +249,12 @@ byte base[N];
 #if defined(M_SWAP)
 #define STAMP(i) (FLOOR(T, e) + TTL(i))
 #define EARLIEST(i) (T + w)
-#elif defined(FREEZE)
-#define STAMP(i) (NOW(i) + HI(i) - BIAS + TTL(i))
-#define EARLIEST(i) FLOOR(NOW(i) + LO(i), BIAS + MARGIN)
-#elif defined(UNHEARD)
-#ifdef M_BYCALENDAR
-#define STAMP(i) (clk[i] == 0 -> w : (clk[i] == 1 -> NO_TIME : T + w + TTL(i)))
-#else
-#define STAMP(i) (clk[i] == 1 -> NO_TIME : T + w + TTL(i))
-#endif
-#define EARLIEST(i) (clk[i] == 2 -> FLOOR(T, e) : 0)
 #elif defined(M_NOMARGIN)
 #define STAMP(i) (T + w + TTL(i))
 #define EARLIEST(i) (T + 1)
 #else
 #define STAMP(i) (RUN(i, T) + w + TTL(i))
 #define EARLIEST(i) FLOOR(RUN(i, T), e)
-#endif
-
-#if defined(FREEZE)
-#define STAMPS
-#define BEARS(i, j) FLOOR(sx[i * A + j - 1] + BIAS, HI(i))
-#define SHOWN(i, j) es[i * A + j - 1]
-#endif
-
-/* a stamp that no clock reaches */
-#define NO_TIME 200
-
-#if defined(UNHEARD) && !defined(M_BYCALENDAR)
-#define HEARD(i) (clk[i] != 0)
-#else
-#define HEARD(i) true
 #endif
 
 #define IDLE 0
@@ -324,13 +279,10 @@ byte ru, rv, rx;
 #ifdef KEPT
 byte rt, last_token;
 #endif
-#if defined(POLL) || defined(OPERATOR)
+#if defined(POLL)
 byte pu, pv; /* the record before this one: what a stale read may show */
 #ifdef KEPT
 byte pt;
-#endif
-#ifdef OPERATOR
-byte px;
 #endif
 #endif
 /* requests on their way: 2i the one under way, 2i+1 an abandoned one */
@@ -365,56 +317,7 @@ bool gl[N];
 #ifdef M_NOJOIN
 byte ghost[N];
 #endif
-#ifdef UNHEARD
-byte clk[N]; /* 0 nothing heard, 1 an answer without Date, 2 known */
-#endif
-#ifdef FREEZE
-/* offsets of the service's clock from ours, plus BIAS; date: D + 2, 0 none */
-byte lo[N], hi[N], lo2[N], hi2[N], date[N];
-byte es[N * A]; /* the earliest of an attempt's send, plus BIAS */
-byte belied[N]; /* the attempts since whose send answers contradicted */
-bool frozen[N], after[N], doubt[N];
-/* the answer that is heard: its date, when it was asked for, whether before a
- * contradiction, whether it was made since the last stop; low: D = T - 1 */
-byte told, asked;
-bool old, fresh, low;
-byte ahead; /* of the front end that made it */
-byte freezes = FREEZE;
-#define BIAS 8
-#ifdef WIDE
-#define WIDTH 1
-#else
-#define WIDTH 0
-#endif
-#ifndef FRONTS
-#define FRONTS 0
-#endif
-#ifndef GIVEN
-#define GIVEN 0
-#endif
-#ifndef MARGIN
-#define MARGIN 0
-#endif
-#if defined(M_NOFLOOR)
-#define FLOOR_OF_CLOCK 0
-#elif defined(M_WIDEFLOOR)
-#define FLOOR_OF_CLOCK (GIVEN + 1)
-#else
-#define FLOOR_OF_CLOCK GIVEN
-#endif
-#define MAX(a, b) (a > b -> a : b)
-#define MIN(a, b) (a < b -> a : b)
-#define LO(i) (doubt[i] -> MIN(lo[i], lo2[i]) : lo[i])
-#define HI(i) (doubt[i] -> MAX(hi[i], hi2[i]) : hi[i])
-#endif
-#ifdef OPERATOR
-bool operated, sent_after[N], heard_after[N];
-#define FOREIGN 250
-#endif
 byte w, e, c, j, d;
-#ifdef UNHEARD
-bool dated;
-#endif
 #ifndef OPEN
 #define OPEN 0
 #endif
@@ -422,19 +325,12 @@ byte overlapped; /* for so many ticks two have claimed */
 bool keep, hit, again, over, stale;
 bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
 bool no_repeated_token = true, no_false_refusal = true, no_late_write = true;
-bool no_undone_release = true, no_needless_doubt = true, no_far_stamp = true;
+bool no_undone_release = true;
 bool no_own_refusal = true, model_sane = true;
 
 inline choose_clock(i) {
   if
-#ifdef M_BYCALENDAR /* long over, a tick low, far ahead */
-  :: clk[i] == 0 -> w = 1
-  :: clk[i] == 0 -> w = T + TTL(i) - 1
-  :: clk[i] == 0 -> w = 100
-  :: clk[i] != 0 -> w = 0
-#else
   :: w = 0
-#endif
 #if WL > 0
   :: w = 1
 #endif
@@ -453,19 +349,6 @@ inline choose_clock(i) {
   fi
 }
 
-inline choose_date() {
-#ifdef UNHEARD
-  if
-  :: dated = true
-#ifdef NODATE
-  :: dated = false
-#endif
-  fi
-#else
-  skip
-#endif
-}
-
 inline choose_keep(i) {
   if
   :: keep = true
@@ -480,9 +363,6 @@ inline clear(s) {
 
 inline end_wait(i) {
   an[i] = 0; au[i] = 0; av[i] = 0;
-#ifdef FREEZE
-  date[i] = 0; after[i] = false;
-#endif
 #ifdef KEPT
   at[i] = 0;
 #endif
@@ -522,35 +402,6 @@ inline set_mask(i, from) {
   j = 0
 }
 
-/* the claim ends when `latest` reaches the lowest stamp the row may bear, and,
- * answers having contradicted since its send, the earliest then + the lease */
-inline claim_rule(i) {
-#if defined(STAMPS) && !defined(M_EQUAL) && !defined(M_NORULE)
-  if
-  :: till[i] != 0 ->
-    j = conf[i]; d = GONE;
-    do
-    :: j <= k[i] -> d = (BEARS(i, j) < d -> BEARS(i, j) : d); j++
-    :: else -> break
-    od;
-#ifndef M_STAMPALONE
-    if
-    :: belied[i] & (1 << conf[i]) ->
-      j = FLOOR(SHOWN(i, conf[i]) + HOLD_LEN(i), HI(i));
-      d = (j < d -> j : d)
-    :: else
-    fi;
-#endif
-    till[i] = (d < till[i] -> d : till[i]);
-    till[i] = (till[i] <= NOW(i) -> 0 : till[i]);
-    j = 0; d = 0
-  :: else
-  fi
-#else
-  skip
-#endif
-}
-
 #ifdef TOKENS
 #define TOKEN_RIGHT(s) (q_pu[s] == 0 || rt == q_pu[s])
 #else
@@ -573,9 +424,6 @@ inline send(i, kind) {
 #ifdef STAMPS
   sx[i * A + k[i] - 1] = q_x[2 * i];
 #endif
-#ifdef FREEZE
-  SHOWN(i, k[i]) = NOW(i) + LO(i);
-#endif
   q_v[2 * i] = VER(i, k[i]);
   if
   :: kind == PUT ->
@@ -591,10 +439,6 @@ inline send(i, kind) {
     ask_token(i);
     ph[i] = (ph[i] == RST || ph[i] == RSTW -> RSTW : HOLDW)
   fi;
-#ifdef OPERATOR
-  sent_after[i] = operated;
-#endif
-  claim_rule(i);
   printf("T=%d: contender %d sends kind %d, attempt %d, stamp %d\n", T, i, kind,
          k[i], q_x[2 * i]);
   w = 0; e = 0
@@ -624,17 +468,11 @@ inline go_idle(i) {
 #ifdef STAMPS
     sx[i * A + j - 1] = 0;
 #endif
-#ifdef FREEZE
-    SHOWN(i, j) = 0;
-#endif
     j++
   :: else -> break
   od;
   j = 0;
   k[i] = 0;
-#ifdef FREEZE
-  belied[i] = 0;
-#endif
   if
   :: call[i] == MAXC(i) -> ou[i] = 0; ov[i] = 0; since[i] = 0
   :: else
@@ -675,13 +513,7 @@ inline deadline(i) {
 #endif
 }
 
-#if defined(FREEZE)
-#define COUNTS(i) (till[i] != 0 && !frozen[i])
-#elif defined(OPERATOR)
-#define COUNTS(i) (till[i] != 0 && (!operated || heard_after[i]))
-#else
 #define COUNTS(i) (till[i] != 0)
-#endif
 inline check_claims() {
 #ifdef C_CLAIMS
   j = 0; d = 0;
@@ -743,14 +575,6 @@ inline note_grant(i) {
 }
 
 inline confirm(i) {
-#ifdef OPERATOR
-  conf[i] = c;
-#ifdef M_KEEPLATER
-  till[i] = (d > till[i] -> d : till[i]);
-#else
-  till[i] = d;
-#endif
-#else
   model_sane = (c >= conf[i] || till[i] == 0);
   assert(model_sane);
   conf[i] = c; till[i] = d;
@@ -761,102 +585,13 @@ inline confirm(i) {
 #ifdef STAMPS
     sx[i * A + j - 1] = 0;
 #endif
-#ifdef FREEZE
-    SHOWN(i, j) = 0;
-#endif
     j++
   :: else -> break
   od;
   j = 0;
-#endif
-#if defined(FREEZE) && defined(M_HINDSIGHT)
-  if
-  :: belied[i] & (1 << c) /* what was shown since is of another time */
-  :: else -> SHOWN(i, c) = MAX(SHOWN(i, c), ST(i, c) + LO(i))
-  fi;
-#endif
   printf("T=%d: contender %d holds until %d by attempt %d\n", T, i, till[i],
          conf[i]);
   ph[i] = HOLD
-}
-
-#ifdef FREEZE
-/* what an answer tells of the offset: [D - r, D + WIDTH - s] */
-#define D_LO(i) (told - 2 + BIAS - NOW(i))
-#define D_HI(i) (told - 2 + WIDTH + BIAS - asked)
-#define FITS(i, l, h) (D_LO(i) <= h[i] && D_HI(i) >= l[i])
-#define NARROW(i, l, h) l[i] = MAX(D_LO(i) - FLOOR_OF_CLOCK, l[i]); \
-    h[i] = MIN(D_HI(i) + FLOOR_OF_CLOCK, h[i])
-#define DECIDED(i) doubt[i] = false; lo2[i] = 0; hi2[i] = 0
-/* the stop is longer than what a Date's width, the floor and the time that the
- * answer took may hide */
-#define MUST_SHOW(i) (off[i] + BIAS > \
-    HI(i) - FLOOR_OF_CLOCK + GIVEN + WIDTH + NOW(i) - asked)
-
-/* a frozen machine: believed at once */
-inline contradict(i) {
-#ifdef C_DOUBT
-  no_needless_doubt = (off[i] > 0 || FRONTS > GIVEN);
-  assert(no_needless_doubt);
-#endif
-  doubt[i] = true;
-  lo2[i] = D_LO(i) - FLOOR_OF_CLOCK; hi2[i] = D_HI(i) + FLOOR_OF_CLOCK;
-  belied[i] = (1 << (k[i] + 1)) - 2;
-  frozen[i] = (frozen[i] && !fresh)
-}
-
-/* what was asked for before a contradiction narrows nothing */
-inline adjust(i) {
-  frozen[i] = (frozen[i] && !(told != 0 && fresh && MUST_SHOW(i)));
-  if
-  :: told != 0 && !doubt[i] ->
-    if
-    :: !FITS(i, lo, hi) -> contradict(i)
-    :: FITS(i, lo, hi) && !old -> NARROW(i, lo, hi)
-    :: else
-    fi
-  :: told != 0 && doubt[i] ->
-    if
-    :: !FITS(i, lo, hi) && !FITS(i, lo2, hi2) -> /* a third story */
-      lo[i] = LO(i); hi[i] = HI(i); contradict(i)
-    :: !old && FITS(i, lo, hi) && FITS(i, lo2, hi2) ->
-      NARROW(i, lo, hi); NARROW(i, lo2, hi2);
-      if
-      :: lo[i] <= hi2[i] && lo2[i] <= hi[i] ->
-        lo[i] = LO(i); hi[i] = HI(i); DECIDED(i)
-      :: else /* it cannot decide */
-      fi
-    :: !old && FITS(i, lo, hi) && !FITS(i, lo2, hi2) ->
-      NARROW(i, lo, hi); DECIDED(i)
-    :: !old && !FITS(i, lo, hi) && FITS(i, lo2, hi2) ->
-      NARROW(i, lo2, hi2); lo[i] = lo2[i]; hi[i] = hi2[i]; DECIDED(i)
-    :: else
-    fi
-  :: else
-  fi;
-  told = 0; asked = 0; old = false; fresh = false; low = false; ahead = 0
-}
-#endif
-
-/* what every answer to a request of attempt k tells besides its outcome */
-inline hear(i) {
-#ifdef OPERATOR
-  heard_after[i] = (heard_after[i] || sent_after[i]);
-#endif
-#ifdef UNHEARD
-  if
-  :: dated -> clk[i] = 2
-  :: !dated && clk[i] == 0 -> clk[i] = 1
-  :: else
-  fi;
-  dated = false;
-#endif
-#ifdef FREEZE
-  told = date[i]; asked = ST(i, k[i]); fresh = after[i];
-  old = (belied[i] & (1 << k[i])) != 0;
-  adjust(i);
-#endif
-  skip
 }
 
 inline observe(i) {
@@ -883,7 +618,6 @@ inline observe(i) {
 }
 
 inline recv_acq(i) {
-  hear(i);
   match(i);
   if
   :: c > 0 ->
@@ -911,7 +645,6 @@ inline recv_acq(i) {
   fi;
   c = 0; d = 0;
   end_wait(i);
-  claim_rule(i);
   check_claims();
   check_guards();
   if
@@ -929,8 +662,6 @@ inline lost(i) {
 }
 
 inline recv_renew(i) {
-  hear(i);
-  claim_rule(i);
   match(i);
   if
   :: c > 0 ->
@@ -952,19 +683,13 @@ inline recv_renew(i) {
   fi;
   c = 0; d = 0;
   end_wait(i);
-  claim_rule(i);
   check_claims()
 }
 
-#ifdef FREEZE
-#define STOPPED(i) frozen[i]
-#else
-#define STOPPED(i) false
-#endif
 #define TOLD_LOST(i) (an[i] == NO && rk[i] <= 1 && rtill[i] != 0)
 inline recv_release(i) {
 #ifdef C_LOSS
-  no_false_loss = (!TOLD_LOST(i) || robbed[i] || STOPPED(i));
+  no_false_loss = (!TOLD_LOST(i) || robbed[i]);
   assert(no_false_loss);
 #endif
   end_wait(i);
@@ -978,11 +703,6 @@ inline recv_release(i) {
 #define NO_MORE_PUT(i) (call[i] == MAXC(i) && PAST_PUT(i))
 #else
 #define NO_MORE_PUT(i) (q_u[j] != U(i) || PAST_PUT(i))
-#endif
-#ifdef OPERATOR
-#define PURGES operated
-#else
-#define PURGES true
 #endif
 #if defined(KEPT) && !defined(M_NOTOKEN) && !defined(CHANGES)
 #define NO_MORE_GUARD(j) (rt > gt[j])
@@ -1020,7 +740,7 @@ inline purge() {
   do
   :: j < 2 * N ->
     if
-    :: PURGES && q_kind[j] > PUT && j % 2 == 1 &&
+    :: q_kind[j] > PUT && j % 2 == 1 &&
        ru != q_u[j] && NO_MORE_PUT((j / 2)) &&
        !MAY_PUT(0) && !MAY_PUT(1) && !MAY_PUT(2) && !MAY_PUT(3) &&
        !MAY_PUT(4) && !MAY_PUT(5) ->
@@ -1033,18 +753,11 @@ inline purge() {
   j = 0
 }
 
-#ifdef OPERATOR
-#define KNOWN_OWNER && ru != FOREIGN
-#else
 #define KNOWN_OWNER
-#endif
 
 inline remember_row() {
-#if defined(POLL) || defined(OPERATOR)
+#if defined(POLL)
   pu = ru; pv = rv;
-#ifdef OPERATOR
-  px = rx;
-#endif
 #ifdef KEPT
   pt = rt;
 #endif
@@ -1082,9 +795,6 @@ inline apply(s, i) {
   :: s == 2 * i && AWAITS(i) &&
      (an[i] == 0 || over) ->
     an[i] = (hit -> OK : NO);
-#ifdef FREEZE
-    date[i] = T + 2 - low + ahead; after[i] = true;
-#endif
     if
     :: hit -> au[i] = 0; av[i] = 0;
 #ifdef KEPT
@@ -1101,11 +811,6 @@ inline apply(s, i) {
   no_own_refusal = (hit || q_kind[s] != PUT || s != 2 * i || conf[i] == 0 ||
                     ru != U(i) || rv != VER(i, conf[i]));
   assert(no_own_refusal);
-#endif
-#ifdef C_FAR
-  no_far_stamp = (q_kind[s] == DEL || q_x[s] <= T + WL + TTL(i) ||
-                  q_x[s] == NO_TIME);
-  assert(no_far_stamp);
 #endif
   if
   :: hit ->
@@ -1151,9 +856,6 @@ inline apply(s, i) {
   check_guards();
   purge();
   purge_guards();
-#ifdef FREEZE
-  low = false; ahead = 0;
-#endif
   hit = false; again = false; over = false
 }
 
@@ -1164,29 +866,18 @@ proctype Contender(byte i) {
 end:
   do
   :: atomic { /* a call begins: a fresh uuid, its first attempt */
-    MAY_CALL(i) && TURN(i) && HEARD(i) -> choose_clock(i); choose_keep(i);
+    MAY_CALL(i) && TURN(i) -> choose_clock(i); choose_keep(i);
     d_step { end_wait(i); go_idle(i); call[i]++; send(i, PUT) } }
   :: atomic { /* a further attempt */
-    (ph[i] == ACQ || ph[i] == ACQW) && HEARD(i) && k[i] < MAXA(i) ->
+    (ph[i] == ACQ || ph[i] == ACQW) && k[i] < MAXA(i) ->
     choose_clock(i); choose_keep(i);
     d_step { end_wait(i); send(i, PUT) } }
-#ifdef UNHEARD
-  :: atomic { /* a call begins: a look, while nothing was heard */
-    MAY_CALL(i) && TURN(i) && !HEARD(i) -> choose_keep(i); choose_date();
-    d_step {
-      end_wait(i); go_idle(i); call[i]++;
-      an[i] = NO; au[i] = ru; av[i] = rv;
-#ifdef KEPT
-      at[i] = rt;
-#endif
-      recv_acq(i) } }
-#endif
   :: atomic { (ph[i] == ACQW || ph[i] == RSTW) && an[i] != 0 ->
-    choose_keep(i); choose_date();
+    choose_keep(i);
     d_step { recv_acq(i) } }
 #ifdef POLL
   :: atomic { /* a GetItem: what it read may be out of date on arrival */
-    ph[i] == ACQ || ph[i] == ACQW -> choose_keep(i); choose_date();
+    ph[i] == ACQ || ph[i] == ACQW -> choose_keep(i);
     if
     :: stale = false
     :: stale = true
@@ -1228,7 +919,7 @@ end:
     choose_clock(i); choose_keep(i);
     d_step { end_wait(i); send(i, UPD) } }
   :: atomic { ph[i] == HOLDW && an[i] != 0 -> choose_keep(i);
-    choose_date();
+   
     d_step { recv_renew(i) } }
   :: atomic { /* release, joining a renewal under way */
     ph[i] == HOLD || ph[i] == HOLDW -> choose_keep(i);
@@ -1243,21 +934,6 @@ end:
       end_wait(i); send_del(i) } }
   :: atomic { ph[i] == RELW && an[i] != 0 -> choose_keep(i);
     d_step { recv_release(i) } }
-#ifdef WIDE
-  :: atomic { /* a stopped holder hears an answer about another lock */
-    till[i] != 0 && frozen[i] ->
-    if
-    :: low = false
-    :: low = true
-    fi;
-    if
-    :: true
-    :: FRONTS > 0 -> ahead = FRONTS
-    fi;
-    d_step {
-      told = T + 2 - low + ahead; asked = NOW(i); fresh = true;
-      adjust(i); claim_rule(i); check_claims() } }
-#endif
 #if RELS > 1
   :: atomic { ph[i] == RELW && rk[i] < RELS -> choose_keep(i);
     d_step { end_wait(i); send_del(i) } }
@@ -1276,24 +952,6 @@ end:
 #endif
   od
 }
-
-#ifdef OPERATOR
-inline by_hand() {
-  operated = true;
-  remember_row();
-  j = 0;
-  do
-  :: j < N ->
-#if defined(C_LOSS) || defined(C_REFUSED)
-    foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE));
-    robbed[j] = (robbed[j] || (ru == U(j) && ph[j] != IDLE));
-#endif
-    j++
-  :: else -> break
-  od;
-  j = 0
-}
-#endif
 
 /* what two claim now they will have claimed for a tick */
 inline count_overlap() {
@@ -1322,11 +980,7 @@ inline count_overlap() {
 #define ANY_MAY_PAUSE (MAY_PAUSE(0) || MAY_PAUSE(1))
 #endif
 
-#ifdef FREEZE
-#define MAY_GO && false
-#else
 #define MAY_GO
-#endif
 inline tick() {
     count_overlap();
     T++; s = 0;
@@ -1373,19 +1027,6 @@ proctype World() {
 end:
   do
   :: d_step { T < TMAX -> tick() }
-#ifdef FREEZE
-  :: atomic { T < TMAX && freezes > 0 ->
-    if
-    :: s = 0
-    :: s = 1
-#if N > 2
-    :: s = 2
-#endif
-    fi;
-    d_step {
-      off[s]++; frozen[s] = true; after[s] = false; freezes--;
-      tick() } }
-#endif
 #ifdef PAUSE
   :: atomic { /* a machine stands still for a tick */
     T < TMAX && ANY_MAY_PAUSE ->
@@ -1399,24 +1040,6 @@ end:
     d_step {
       printf("T=%d: contender %d stands still\n", T, s);
       off[s]++; tick() } }
-#endif
-#ifdef OPERATOR
-  :: d_step { /* by hand: the row deleted */
-    !operated && ru != 0 -> by_hand();
-    ru = 0; rv = 0; rx = 0;
-#ifdef KEPT
-    rt = 0
-#endif
-  }
-  :: d_step { /* overwritten, with a stamp that is over or far ahead */
-    !operated && ru != 0 -> by_hand();
-    ru = FOREIGN; rv = 1; rx = 0 }
-  :: d_step {
-    !operated && ru != 0 -> by_hand();
-    ru = FOREIGN; rv = 1; rx = 200 }
-  :: d_step { /* the record before this one put back, as from a backup */
-    !operated && pu != 0 -> s = pu; w = pv; e = px; by_hand();
-    ru = s; rv = w; rx = e; s = 0; w = 0; e = 0 }
 #endif
   :: atomic {
     if
@@ -1437,16 +1060,6 @@ end:
     :: over = false
     :: s % 2 == 0 && an[s / 2] != 0 && RESENT(s) -> over = true
     fi;
-#ifdef WIDE
-    if
-    :: low = false
-    :: s % 2 == 0 && AWAITS((s / 2)) -> low = true
-    fi;
-    if
-    :: true
-    :: s % 2 == 0 && AWAITS((s / 2)) && FRONTS > 0 -> ahead = FRONTS
-    fi;
-#endif
     d_step { apply(s, (s / 2)); s = 0 } }
   od
 }
@@ -1457,19 +1070,6 @@ init {
     s = 0;
     do
     :: s < N ->
-#ifdef FREEZE
-      lo[s] = BIAS - FLOOR_OF_CLOCK; hi[s] = BIAS + FLOOR_OF_CLOCK;
-#endif
-#ifdef WIDE
-      if
-      :: true
-      :: s + WIDE >= N -> lo[s]--
-      :: s + WIDE >= N -> hi[s]++
-      fi;
-#endif
-#ifdef UNHEARD
-      clk[s] = (s < UNHEARD -> 0 : 2);
-#endif
 #ifdef RATE
       if
       :: rate[s] = RATE - 1

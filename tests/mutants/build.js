@@ -6,7 +6,6 @@
 //   // directory + "/tests/tests" has the suites of its catchers, and
 //   // directory + "/tests/world/world" is the simulated world if "world" is
 //   // among its catchers
-//   const broken = await thoseThatDoNotCompile(mutants, settings);
 //
 // A changed header is compiled into every file of the library and of the
 // command that includes it, but not into the tests.
@@ -15,7 +14,7 @@
 const { execFile } = require("child_process");
 const fs = require("fs");
 const path = require("path");
-const { ListError, applyChange } = require("./list.js");
+const { applyChange } = require("./patch.js");
 
 class BuildError extends Error {}
 
@@ -30,7 +29,6 @@ const startedBy = {
   redirects: ["processes/agent"],
   terminal: ["processes/two_askers"],
   thread_cancellation: ["processes/agent"],
-  throttling: ["processes/throttled_worker", "processes/throttling"],
   tls_and_proxies: ["processes/agent"],
 };
 
@@ -50,17 +48,13 @@ function linker() {
 function settingsFrom(environment) {
   const build = environment.BUILD;
   if (!build) throw new BuildError("BUILD does not name the build");
-  // Compiled ahead for the tests, with the same flags: half of what compiling
-  // a file takes.
-  const standard = path.join(build, "tests/standard.hpp");
   const flags = words(environment.CXXFLAGS ?? "-std=c++17 -pthread -DNDEBUG");
   return {
     build,
     out: environment.MUTANTS_BUILD ?? "build/mutants",
     compiler: environment.CXX ?? "g++",
     // A mutant may leave things unused.
-    compile: ["-I.", ...words(environment.CPPFLAGS), ...flags, "-O0", "-w",
-      "-include", standard],
+    compile: ["-I.", ...words(environment.CPPFLAGS), ...flags, "-O0", "-w"],
     link: [...flags, ...linker(), ...words(environment.LDFLAGS)],
     libraries: ["-lssl", "-lz",
       ...words(environment.LDLIBS ?? "-lcurl -lcrypto")],
@@ -121,23 +115,17 @@ function hasSuite(source, suites) {
   return [...begun].some(([, suite]) => suites.has(suite));
 }
 
-// Of the tests' program, with those suites, which are compiled several files at
-// a time; and what they may use besides.
+// Of the tests' program, with those suites, and what they may use besides.
 function testObjects(suites, build) {
   const object = (source) => path.join(build, source.replace(/cpp$/, "o"));
   const wanted = sourcesIn("tests").filter((file) => hasSuite(file, suites));
-  const joined = sourcesIn(path.join(build, "tests/joined"));
-  const has = (text) => wanted.some((file) => text.includes(`"${file}"`));
-  const tests = [object("tests/main.cpp"), ...joined
-    .filter((file) => has(fs.readFileSync(file, "utf8")))
-    .map((file) => file.replace(/cpp$/, "o"))];
+  const tests = ["tests/main.cpp", ...wanted].map(object);
   const fuzz = sourcesIn("tests/fuzz")
     .filter((source) => source !== "tests/fuzz/main.cpp");
   const programs = ["demo", "ddbmutex"]
     .flatMap((name) => sourcesIn(`examples/${name}`))
     .filter((source) => !source.endsWith("/main.cpp"));
-  const world = ["odd_rows", "plan", "shrink"]
-    .map((name) => `tests/world/${name}.cpp`);
+  const world = ["tests/world/odd_rows.cpp"];
   const used = [...fuzz, ...programs, ...world].map(object)
     .filter(fs.existsSync);
   return { tests, used };
@@ -187,57 +175,6 @@ function writeSources(mutant, directory) {
     fs.writeFileSync(copy, text);
   }
   return texts;
-}
-
-// All that can be changed at the same time, as one mutant; the rest.
-function together(mutants) {
-  const all = { changes: [], mutants: [] };
-  const rest = [];
-  for (const mutant of mutants) {
-    try {
-      const changes = [...all.changes, ...mutant.changes];
-      textsOf({ changes });
-      all.changes = changes;
-      all.mutants.push(mutant);
-    } catch (error) {
-      if (!(error instanceof ListError)) throw error;
-      rest.push(mutant);
-    }
-  }
-  return [all, rest];
-}
-
-// Of a header, one part that it is compiled into.
-async function compiles(mutant, directory, settings) {
-  const parts = new Set([...writeSources(mutant, directory).keys()]
-    .map((file) => partsWith(file, settings.build)[0]));
-  let good = true;
-  await inTurn([...parts], 2, async (part) => {
-    try {
-      if (good) await command(settings.compiler, [...settings.compile,
-        "-fsyntax-only", path.join(directory, `${part}.cpp`)]);
-    } catch {
-      good = false;
-    }
-  });
-  return good;
-}
-
-// As many as can be are compiled at once; those among which one does not are
-// halved until it is found.  REQUIRES: none is stale.
-async function thoseThatDoNotCompile(mutants, settings) {
-  if (mutants.length === 0) return [];
-  const [all, rest] = together(mutants);
-  const directory = path.join(settings.out, "together");
-  const broken = [];
-  if (!await compiles(all, directory, settings)) {
-    const some = all.mutants;
-    const half = Math.ceil(some.length / 2);
-    broken.push(...some.length === 1 ? some : [
-      ...await thoseThatDoNotCompile(some.slice(0, half), settings),
-      ...await thoseThatDoNotCompile(some.slice(half), settings)]);
-  }
-  return [...broken, ...await thoseThatDoNotCompile(rest, settings)];
 }
 
 // The changed parts' objects, by part.
@@ -326,9 +263,11 @@ async function linkTests(mutant, changed, library, directory, settings) {
 }
 
 async function linkWorld(library, directory, settings) {
-  const objects = path.join(settings.build, "tests/world/objects");
-  await link(words(fs.readFileSync(objects, "utf8")), library,
-    path.join(directory, "tests/world/world"), settings);
+  const sources = ["tests/world", "tests/world/dynamodb"].flatMap(sourcesIn);
+  const objects = sources.map((source) =>
+    path.join(settings.build, source.replace(/cpp$/, "o")));
+  await link(objects, library, path.join(directory, "tests/world/world"),
+    settings);
 }
 
 // Where $BUILD is to be for the tests.
@@ -365,4 +304,4 @@ function borrowBuild(name, settings) {
 }
 
 module.exports = { BuildError, settingsFrom, textsOf, buildMutant,
-  thoseThatDoNotCompile, borrowBuild, inTurn };
+  borrowBuild, inTurn };

@@ -6,24 +6,27 @@
 //   # A comment.
 //   mutant late-answer-revives
 //     An answer that comes when its lease is over grants nothing.
-//   in ddbmutex/lock/protocol.cpp
+//   in ddbmutex/lock/protocol.cpp, Lease::receive_write
 //   -  if (received >= end) return Verdict::again;
 //   caught by
 //     protocol/answer_at_the_end_of_its_lease_never_grants
 //
 // "before libcurl 8.0.0", above "in": a newer one needs no such protection.
-// A mutant may change several places: "in FILE" begins each.  A catcher is a
-// test, SUITE/CASE, that notices every time and on any machine: by no chance
-// and no race, and with nothing that a stall could hide.  Or it is `world`: the
-// simulated world finds the mutant by itself (world.js), after so few lives
-// that it still does when the plans of the lives change.  The quickest comes
-// first.
+// A mutant may change several places: "in FILE, DEFINITION" begins each; patch.js
+// says how the lines are found there.
+//
+// A catcher is a test, SUITE/CASE, that notices every time and on any machine: by
+// no chance and no race, and with nothing that a stall could hide.  Or it is
+// `world`: the simulated world finds the mutant by itself (world.js), after so
+// few lives that it still does when the plans of the lives change.  The quickest
+// comes first.
 //
 //   for (const mutant of readMutants(directory)) ...
 "use strict";
 
 const fs = require("fs");
 const path = require("path");
+const { applyChange } = require("./patch.js");
 
 class ListError extends Error {}
 
@@ -46,16 +49,17 @@ class Reader {
   keyword(line) {
     const mutant = /^mutant ([a-z0-9-]+)$/.exec(line);
     const libcurl = /^before libcurl ([\d.]+)$/.exec(line);
-    const file = /^in (\S+)$/.exec(line);
+    const place = /^in ([^\s,]+)(?:, (\S+))?$/.exec(line);
     if (mutant) {
       this.part = "words";
       this.mutants.push({ name: mutant[1], words: [], changes: [],
         catchers: [] });
     } else if (this.last && libcurl) {
       this.last.beforeLibcurl = libcurl[1];
-    } else if (this.last && file) {
+    } else if (this.last && place) {
       this.part = "change";
-      this.last.changes.push({ file: file[1], before: [], after: [] });
+      const [, file, name] = place;
+      this.last.changes.push({ file, name, before: [], after: [] });
     } else if (this.last && line === "caught by") {
       this.part = "catchers";
     } else {
@@ -124,26 +128,6 @@ function readMutants(directory) {
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice) throw new ListError(`two mutants are called ${twice}`);
   return mutants;
-}
-
-// Matches the lines however they are laid out: only their words and signs count.
-function patternOf(lines) {
-  const tokens = lines.join("\n").match(/\w+|\S/g) ?? [];
-  const escaped = tokens.map((token) => token.replace(/\W/g, "\\$&"));
-  return new RegExp(`(?<!\\w)${escaped.join("\\s*")}(?!\\w)`, "g");
-}
-
-// The file's text with one place changed.  Throws if it has changed since the
-// list was written: not to be found, or no longer in one place only.
-function applyChange(text, { file, before, after }) {
-  const found = [...text.matchAll(patternOf(before))];
-  if (found.length !== 1) {
-    throw new ListError(`${file} has this ${found.length} times:` +
-      `\n${before.join("\n")}`);
-  }
-  const [{ 0: old, index }] = found;
-  return text.slice(0, index) + after.join("\n") +
-    text.slice(index + old.length);
 }
 
 module.exports = { ListError, readMutants, applyChange };

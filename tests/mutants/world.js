@@ -1,26 +1,25 @@
 // Which mutants the simulated world (tests/world) finds by itself, without any
 // test that knows what to look for.
 //
-//   const good = await findByWorld(mutants, regex, settings);
-//   const noticed = await noticedByWorld(directory, settings);  // A catcher.
+//   const good = await findByWorld(mutants, settings);  // Those of world.txt.
+//   const test = await noticedByWorld(directory, settings);  // A catcher.
 //
-// Without a regex they are those that world.txt names; with one, those of that
-// name whose files decide what the lock does.  Each is linked with the world,
-// which lives the same seeds until one goes wrong, for a minute of computing at
-// the most (or $WORLD_SECONDS).  First nothing may go wrong as things are.  Then
-// a line for each:
+// Each mutant is linked with the world, which lives the same seeds until one
+// goes wrong, for a minute of computing at the most (or $WORLD_SECONDS).  First
+// nothing may go wrong as things are.  Then a line for each:
 //
 //   found    lives SECONDS name: what went wrong
 //   missed   nothing went wrong
 //   stale, broken  as `run full` prints them
 //
-// `good` is false if one that world.txt names was not found.
+// `good` is false if one was not found.
 "use strict";
 
 const fs = require("fs");
 const os = require("os");
 const path = require("path");
 const { ListError } = require("./list.js");
+const { StaleError } = require("./patch.js");
 const { BuildError, buildMutant, inTurn } = require("./build.js");
 const { runProgram } = require("./trial.js");
 
@@ -28,18 +27,17 @@ const listFile = path.join(__dirname, "world.txt");
 const seconds = Number(process.env.WORLD_SECONDS || 60);
 // A minute of computing may take long beside other work.
 const limits = { seconds: 60 * seconds, first: false };
-const decisive = new RegExp(
-  "^ddbmutex(/(lock/\\w+|dynamodb/(clock|client|ask|retry)|layouts|any_of\\w*|" +
-  "guard|manage))?\\.[ch]pp$");
 
-function decides({ changes }) {
-  return changes.every(({ file }) => decisive.test(file));
-}
-
-function namesInList() {
-  if (!fs.existsSync(listFile)) return [];
+// Those that world.txt names.
+function choose(mutants) {
   return fs.readFileSync(listFile, "utf8").split("\n")
-    .map((line) => line.replace(/#.*/, "").trim()).filter((name) => name !== "");
+    .map((line) => line.replace(/#.*/, "").trim())
+    .filter((name) => name !== "")
+    .map((name) => {
+      const mutant = mutants.find((one) => one.name === name);
+      if (!mutant) throw new ListError(`world.txt: no such mutant: ${name}`);
+      return mutant;
+    });
 }
 
 // Lets a build's world live until a life goes wrong.  Returns how many lives
@@ -55,14 +53,14 @@ async function liveUntilWrong(build, log, run = []) {
 }
 
 // Returns the seed of a life that goes wrong with the mutant and goes well in
-// the unchanged library, in place of a test's name; nothing if there is none.
+// the unchanged library, in place of a test's name; null if there is none.
 async function noticedByWorld(directory, { build }) {
   const log = path.join(directory, "world.log");
   const { seed } = await liveUntilWrong(directory, log);
-  if (seed === undefined) return [];
+  if (seed === undefined) return null;
   const { status } = await runProgram(path.join(build, "tests/world/world"),
     ["seed", seed], {}, path.join(directory, "seed.log"), limits);
-  return status === 0 ? [`world (seed ${seed})`] : [];
+  return status === 0 ? `world (seed ${seed})` : null;
 }
 
 // Returns the outcome, and the rest of the mutant's line.
@@ -79,7 +77,7 @@ async function judge(mutant, core, settings) {
     return [wrong ? "found" : "missed",
       `${counts}  ${mutant.name}${wrong ? `: ${wrong}` : ""}`];
   } catch (error) {
-    const known = error instanceof ListError ? "stale" :
+    const known = error instanceof StaleError ? "stale" :
       error instanceof BuildError ? "broken" : null;
     if (known === null) throw error;
     return [known, `${mutant.name}: ${error.message}`];
@@ -94,26 +92,10 @@ async function isRightAsThingsAre(settings) {
   return !wrong;
 }
 
-// Those to be judged.
-function choose(all, listed, regex) {
-  if (regex !== undefined) {
-    return all.filter((mutant) =>
-      decides(mutant) && new RegExp(regex).test(mutant.name));
-  }
-  for (const name of listed) {
-    if (!all.some((mutant) => mutant.name === name)) {
-      throw new ListError(`world.txt: no such mutant: ${name}`);
-    }
-  }
-  return all.filter(({ name }) => listed.has(name));
-}
-
-async function findByWorld(all, regex, settings) {
-  const listed = new Set(namesInList());
-  const mutants = choose(all, listed, regex);
+async function findByWorld(all, settings) {
+  const mutants = choose(all);
   if (!await isRightAsThingsAre(settings)) return false;
   const counts = { found: 0, missed: 0, stale: 0, broken: 0 };
-  const lost = [];
   const cores = os.cpus().map((_, core) => core);
   await inTurn(mutants, cores.length, async (mutant) => {
     const core = cores.pop();
@@ -121,12 +103,10 @@ async function findByWorld(all, regex, settings) {
     cores.push(core);
     ++counts[outcome];
     console.log(`${outcome.padEnd(6)} ${words}`);
-    if (outcome !== "found" && listed.has(mutant.name)) lost.push(mutant.name);
   });
-  for (const name of lost) console.log(`no longer found: ${name}`);
   console.log(Object.entries(counts)
     .map(([outcome, count]) => `${count} ${outcome}`).join(", "));
-  return lost.length === 0;
+  return counts.found === mutants.length;
 }
 
 module.exports = { findByWorld, noticedByWorld };

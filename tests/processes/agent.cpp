@@ -13,39 +13,25 @@
 //   delete ID                                   "done"
 //   lock ID, try ID, try_for ID MS              "true", "false", "error ..."
 //   unlock ID                                   "done", once it has returned
-//   release ID [CHANGE ...]                     "true", "error ..."
-//   renew ID [CHANGE ...]                       "true", "error ..."
-//   guard ID ITEMS                              guarded_write() of that JSON:
-//                                               "true", "error ..."
-//   check ID                                    condition_check()'s JSON
-//   token ID                                    fencing_token()
-//   data ID, attribute ID NAME                  as text; "-": there is none
+//   release ID, renew ID                        "true", "error ..."
 //   begin ID COMMAND ...                        "begun": in a thread of its own
 //   join ID                                     what that has come to
 //   owns ID                                     "true", "false"
 //   remaining ID                                nanoseconds
 //   events ID                                   callbacks: "danger expired"
 //   losses ID                                   on_lost's alone: "expired"
-//   await ID EVENT                              when EVENT was told: boot clock
 //   why ID                                      the last error in words, or "-"
-//   requests                                    "put 1 update 0 delete 1 get 0"
 //   stats                                       all counters, "retries 1 ..."
 //   fork SOCKET, daemon SOCKET                  the child's pid; the child goes
 //                                               on as another agent at SOCKET
 //   reap PID                                    how that child has ended
-//   stop                                        "done", once it was told to go
-//                                               on after it stopped itself
 //   exit N, quick_exit N, _exit N               nothing
 //
-// OPTION: ttl, request_timeout, safe_time, renew_after, max_hold
-// (milliseconds), keep_row, only_if_exists, keep_data, auto_renew, recursive (0
-// or 1), data, set.NAME (an attribute that is a string).  CHANGE: data,
-// set.NAME, and remove=NAME.  Values are without spaces; a JSON has none that
-// matter.
+// OPTION: ttl, request_timeout, safe_time, renew_after (milliseconds),
+// auto_renew (0 or 1).
 //
 // At the end of its input it deletes what there is and returns from main().
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -68,50 +54,34 @@
 
 #include "ddbmutex.hpp"
 #include "tests/support/forked_child.hpp"
-#include "tests/support/true_clock.hpp"
 
 namespace {
 
 using ddbmutex::DdbMutex;
 using std::chrono::milliseconds;
-using tests::true_time;
 
 using Words = std::vector<std::string>;
 
-// What the callbacks of one mutex have told, and when.
+// What the callbacks of one mutex have told.
 class Events {
  public:
   void tell(const std::string& event) {
     const std::lock_guard<std::mutex> guard(mutex_);
-    told_.emplace_back(event, true_time(CLOCK_BOOTTIME));
-    changed_.notify_all();
+    told_.push_back(event);
   }
 
   std::string all_but(const std::string& left_out) const {
     const std::lock_guard<std::mutex> guard(mutex_);
     std::string text;
-    for (const auto& [event, when] : told_) {
+    for (const std::string& event : told_) {
       if (event != left_out) text += (text.empty() ? "" : " ") + event;
     }
     return text;
   }
 
-  // The teller of commands has patience, or ends us.
-  std::chrono::nanoseconds await(const std::string& event) {
-    std::unique_lock<std::mutex> guard(mutex_);
-    for (;;) {
-      for (const auto& [name, when] : told_) {
-        if (name == event) return when;
-      }
-      changed_.wait(guard);
-    }
-  }
-
  private:
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::pair<std::string, std::chrono::nanoseconds>>
-      told_;  // GUARDED_BY(mutex_)
+  std::vector<std::string> told_;  // GUARDED_BY(mutex_)
 };
 
 // What a call in a thread of its own has come to.
@@ -155,38 +125,6 @@ std::pair<std::string, std::string> assignment(const std::string& word) {
   return {word.substr(0, at), word.substr(at + 1)};
 }
 
-// "set.NAME"; nothing if it is another word.
-std::optional<ddbmutex::Attribute> attribute_of(const std::string& name,
-                                                const std::string& value) {
-  if (name.rfind("set.", 0) != 0) return std::nullopt;
-  ddbmutex::Attribute attribute;
-  attribute.name = name.substr(4);
-  attribute.value = value;
-  return attribute;
-}
-
-ddbmutex::Changes changes_of(const Words& words) {
-  ddbmutex::Changes changes;
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    const auto [name, value] = assignment(words[i]);
-    if (name == "data") changes.data = value;
-    if (name == "remove") changes.remove.push_back(value);
-    if (auto attribute = attribute_of(name, value)) {
-      changes.attributes.push_back(*attribute);
-    }
-  }
-  return changes;
-}
-
-// Puts together again what was taken for words.
-std::string rest_of(const Words& words, std::size_t from) {
-  std::string rest;
-  for (std::size_t i = from; i < words.size(); ++i) {
-    rest += (i == from ? "" : " ") + words[i];
-  }
-  return rest;
-}
-
 // --- Commands that another thread may carry out ------------------------------
 
 std::string lock(DdbMutex& mutex, const Words&) {
@@ -212,47 +150,16 @@ std::string unlock(DdbMutex& mutex, const Words&) {
   return "done";
 }
 
-std::string release(DdbMutex& mutex, const Words& words) {
+std::string release(DdbMutex& mutex, const Words&) {
   std::error_code ec;
-  if (words.size() > 2) {
-    mutex.release(changes_of(words), ec);
-  } else {
-    mutex.release(ec);
-  }
+  mutex.release(ec);
   return told(true, ec);
 }
 
-std::string renew(DdbMutex& mutex, const Words& words) {
+std::string renew(DdbMutex& mutex, const Words&) {
   std::error_code ec;
-  mutex.renew(changes_of(words), ec);
+  mutex.renew(ec);
   return told(true, ec);
-}
-
-std::string guard(DdbMutex& mutex, const Words& words) {
-  std::error_code ec;
-  mutex.guarded_write(rest_of(words, 2), ec);
-  return told(true, ec);
-}
-
-std::string check(DdbMutex& mutex, const Words&) {
-  std::error_code ec;
-  const std::string json = mutex.condition_check(ec);
-  return ec ? told(false, ec) : json;
-}
-
-std::string token(DdbMutex& mutex, const Words&) {
-  return std::to_string(mutex.fencing_token());
-}
-
-std::string data(DdbMutex& mutex, const Words&) {
-  return mutex.data().value_or("-");
-}
-
-std::string attribute(DdbMutex& mutex, const Words& words) {
-  for (const ddbmutex::Attribute& one : mutex.attributes()) {
-    if (one.name == words.at(2)) return one.value;
-  }
-  return "-";
 }
 
 std::string owns(DdbMutex& mutex, const Words&) {
@@ -272,20 +179,9 @@ using MutexCommand = std::string (*)(DdbMutex&, const Words&);
 
 MutexCommand mutex_command(const std::string& name) {
   static const std::map<std::string, MutexCommand> kCommands = {
-      {"lock", lock},
-      {"try", try_lock},
-      {"try_for", try_lock_for},
-      {"unlock", unlock},
-      {"release", release},
-      {"renew", renew},
-      {"guard", guard},
-      {"check", check},
-      {"token", token},
-      {"data", data},
-      {"attribute", attribute},
-      {"owns", owns},
-      {"remaining", remaining},
-      {"why", why}};
+      {"lock", lock},     {"try", try_lock},        {"try_for", try_lock_for},
+      {"unlock", unlock}, {"release", release},     {"renew", renew},
+      {"owns", owns},     {"remaining", remaining}, {"why", why}};
   const auto found = kCommands.find(name);
   return found == kCommands.end() ? nullptr : found->second;
 }
@@ -298,37 +194,18 @@ bool set_time(ddbmutex::Options& options, const std::string& name,
   static const std::map<std::string, Time> kTimes = {
       {"request_timeout", &ddbmutex::Options::request_timeout},
       {"safe_time", &ddbmutex::Options::safe_time},
-      {"renew_after", &ddbmutex::Options::renew_after},
-      {"max_hold", &ddbmutex::Options::max_hold}};
+      {"renew_after", &ddbmutex::Options::renew_after}};
   const auto found = kTimes.find(name);
   if (found != kTimes.end()) options.*found->second = ms(value);
   if (name == "ttl") options.ttl = ms(value);
   return name == "ttl" || found != kTimes.end();
 }
 
-bool set_switch(ddbmutex::Options& options, const std::string& name,
-                const std::string& value) {
-  static const std::map<std::string, bool ddbmutex::Options::*> kSwitches = {
-      {"only_if_exists", &ddbmutex::Options::only_if_exists},
-      {"auto_renew", &ddbmutex::Options::auto_renew},
-      {"recursive", &ddbmutex::Options::recursive}};
-  const auto found = kSwitches.find(name);
-  if (found != kSwitches.end()) options.*found->second = value == "1";
-  if (name == "keep_row") options.keep_row = value == "1";
-  if (name == "keep_data") options.keep_data = value == "1";
-  return name == "keep_row" || name == "keep_data" || found != kSwitches.end();
-}
-
 // False if there is none of that name.
 bool set(ddbmutex::Options& options, const std::string& name,
          const std::string& value) {
-  if (set_time(options, name, value) || set_switch(options, name, value)) {
-    return true;
-  }
-  if (name == "data") options.data = value;
-  const auto attribute = attribute_of(name, value);
-  if (attribute) options.attributes.push_back(*attribute);
-  return name == "data" || attribute;
+  if (name == "auto_renew") options.auto_renew = value == "1";
+  return name == "auto_renew" || set_time(options, name, value);
 }
 
 // --- The agent ---------------------------------------------------------------
@@ -418,11 +295,10 @@ class Agent {
         {"new", &Agent::make},          {"delete", &Agent::destroy},
         {"begin", &Agent::begin},       {"join", &Agent::join},
         {"events", &Agent::events},     {"losses", &Agent::losses},
-        {"await", &Agent::await},       {"requests", &Agent::requests},
         {"stats", &Agent::stats},       {"fork", &Agent::fork_child},
         {"daemon", &Agent::fork_child}, {"reap", &Agent::reap},
-        {"stop", &Agent::stop},         {"exit", &Agent::end},
-        {"quick_exit", &Agent::end},    {"_exit", &Agent::end}};
+        {"exit", &Agent::end},          {"quick_exit", &Agent::end},
+        {"_exit", &Agent::end}};
     const auto found = kCommands.find(words.at(0));
     if (found == kCommands.end()) return "unknown command";
     return (this->*found->second)(words);
@@ -475,19 +351,6 @@ class Agent {
     return held_.at(words.at(1)).events->all_but("danger");
   }
 
-  std::string await(const Words& words) {
-    const auto when = held_.at(words.at(1)).events->await(words.at(2));
-    return std::to_string(when.count());
-  }
-
-  std::string requests(const Words&) {
-    const ddbmutex::Stats stats = table_->stats();
-    std::ostringstream text;
-    text << "put " << stats.put_item << " update " << stats.update_item
-         << " delete " << stats.delete_item << " get " << stats.get_item;
-    return text.str();
-  }
-
   std::string stats(const Words&) {
     const ddbmutex::Stats stats = table_->stats();
     std::ostringstream text;
@@ -515,11 +378,6 @@ class Agent {
     if (waitpid(std::stoi(words.at(1)), &status, 0) < 0) return "not mine";
     return WIFEXITED(status) ? std::to_string(WEXITSTATUS(status))
                              : "signal " + std::to_string(WTERMSIG(status));
-  }
-
-  std::string stop(const Words&) {
-    raise(SIGSTOP);
-    return "done";
   }
 
   [[noreturn]] std::string end(const Words& words) {

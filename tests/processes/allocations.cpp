@@ -27,19 +27,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
-#include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -79,11 +74,9 @@ const Scenario& scenario_of(std::string_view name) {
 
 // It says on stdout:
 //
-//   map FROM TO OFFSET FILE   what code is where
 //   round N
-//   failed SIZE ADDRESS...    the allocation that fails, from the innermost on
+//   failed SIZE               the allocation that fails
 //   wrong TEXT
-//   leaked SIZE ADDRESS...    one of those of the line before
 //   end
 //   over                      the round before needed no N allocations
 class Player {
@@ -112,7 +105,7 @@ class Player {
     const long before = allocations::live_blocks();
     bool fired = false;
     {
-      Round round(site_, n, scenario_.place != Place::losing);
+      Round round(site_, n);
       scenario_.play(round);
       fired = round.fired();
       right_ = round.right();
@@ -131,12 +124,7 @@ class Player {
       play_once(n);
       if (growth_ <= 0) return;
     }
-    allocations::begin_watch();
-    play_once(n);
-    allocations::end_watch();
-    if (growth_ <= 0) return;
     say("wrong " + std::to_string(growth_) + " blocks of memory leak");
-    allocations::tell_watched(20);
   }
 
   const Scenario& scenario_;
@@ -146,23 +134,10 @@ class Player {
   bool right_ = true;
 };
 
-void tell_map() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::istringstream words(line);
-    std::string range, rights, offset, device, inode, file;
-    words >> range >> rights >> offset >> device >> inode >> file;
-    if (rights.find('x') == rights.npos || file.empty()) continue;
-    std::replace(range.begin(), range.end(), '-', ' ');
-    say("map " + range + " " + offset + " " + file);
-  }
-}
-
 // play SCENARIO TABLE FIRST STEP ENGINE, where a STEP of 0 is one round alone.
 int play(char** words) {
   const allocations::Counting quiet(false);
   signal(SIGPIPE, SIG_DFL);  // Nobody hears us: it is over.
-  allocations::prepare();
   const Scenario& scenario = scenario_of(words[0]);
   tests::Whereabouts where;
   where.table = words[1];
@@ -172,7 +147,6 @@ int play(char** words) {
                 std::getenv("AWS_SECRET_ACCESS_KEY"), ""};
   long n = std::stol(words[2]);
   const long step = std::stol(words[3]);
-  tell_map();
   Site site(where, words[4]);
   Player player(scenario, site);
   if (!scenario.fresh) player.warm_up();
@@ -183,80 +157,6 @@ int play(char** words) {
   say("over");
   return 0;
 }
-
-// --- Stacks ------------------------------------------------------------------
-
-// Where the code of a playing process lies.
-class CodeMap {
- public:
-  void add(std::istringstream& words) {
-    Piece piece{};
-    words >> std::hex >> piece.from >> piece.to >> piece.offset >> piece.file;
-    pieces_.push_back(piece);
-  }
-
-  // A function a line, from the innermost on, as far as the round itself.
-  std::string words_of(const std::string& addresses) const {
-    std::istringstream words(addresses);
-    std::string text, last;
-    for (std::uint64_t address; words >> std::hex >> address;) {
-      const std::string name = name_of(address);
-      // The allocator's come first, and those of the round last.
-      const bool own = name.find("allocations::") != name.npos;
-      if (own && !text.empty()) break;
-      if (own || name.empty() || name == last) continue;
-      text += "      " + name + "\n";
-      last = name;
-    }
-    return text;
-  }
-
- private:
-  struct Piece {
-    std::uint64_t from, to, offset;
-    std::string file;
-  };
-
-  std::string name_of(std::uint64_t address) const {
-    for (const Piece& piece : pieces_) {
-      if (address < piece.from || address >= piece.to) continue;
-      // Our own; of libraries nothing but their exported names may be known.
-      const std::string base = piece.file.substr(piece.file.rfind('/') + 1);
-      if (base != "allocations") return base;
-      // Of the call, not of what follows it.
-      return function_at(piece.file, address - piece.from + piece.offset - 1);
-    }
-    return {};
-  }
-
-  static std::string function_at(const std::string& file,
-                                 std::uint64_t offset) {
-    std::ostringstream command;
-    command << "addr2line -Cfse '" << file << "' 0x" << std::hex << offset
-            << " 2>/dev/null";
-    std::string said;
-    if (FILE* const pipe = popen(command.str().c_str(), "r")) {
-      std::array<char, 4096> line;
-      if (std::fgets(line.data(), line.size(), pipe) != nullptr) {
-        said = line.data();
-      }
-      pclose(pipe);
-    }
-    return without_arguments(said.substr(0, said.find('\n')));
-  }
-
-  static std::string without_arguments(const std::string& function) {
-    std::size_t at = 0;
-    const std::string nameless = "(anonymous namespace)";
-    while ((at = function.find('(', at)) != function.npos &&
-           function.compare(at, nameless.size(), nameless) == 0) {
-      ++at;
-    }
-    return function.substr(0, at);
-  }
-
-  std::vector<Piece> pieces_;
-};
 
 // --- The sweep ---------------------------------------------------------------
 
@@ -304,29 +204,22 @@ class Sweep {
 
   // What is known of one process that plays.
   struct Playing {
-    CodeMap map;
     long n = 0;              // Of its last round; 0: there was none.
     bool under_way = false;  // That round.
     bool over = false;       // It was the last of the scenario.
-    std::string failed;      // The stack of its failure.
+    bool failed = false;     // An allocation of it.
     std::vector<std::string> wrong;
-    std::vector<std::string> leaked;  // The stacks of what did.
   };
 
   void set_up(Place place) {
     if (place == Place::engine || gateways_.count(place) != 0) return;
     auto gateway = std::make_unique<tests::Gateway>(engine_.url());
-    tests::Fault fault;
     if (place == Place::late) {
+      tests::Fault fault;
       fault.action = "PutItem";
       fault.kind = "delay-answer";
       fault.times = 0;
       fault.from = milliseconds(150);
-      gateway->add(fault);
-    }
-    if (place == Place::losing) {
-      fault.kind = "reset-answer";
-      fault.probability = 1.0 / 3;
       gateway->add(fault);
     }
     gateways_[place] = std::move(gateway);
@@ -342,7 +235,6 @@ class Sweep {
 
   void work() {
     while (const Scenario* scenario = next()) {
-      const tests::Stopwatch watch;
       Tally tally;
       try {
         sweep(*scenario, tally);
@@ -350,9 +242,6 @@ class Sweep {
         ++tally.wrong;
         std::printf("WRONG: %s: %s\n", scenario->name, problem.what());
       }
-      std::fprintf(stderr, "%-30s %5ld rounds %6.1f s, %ld wrong\n",
-                   scenario->name, tally.rounds,
-                   static_cast<double>(watch.ms()) / 1000, tally.wrong);
       const std::lock_guard<std::mutex> guard(mutex_);
       all_.rounds += tally.rounds;
       all_.failures += tally.failures;
@@ -424,21 +313,15 @@ class Sweep {
 
   void hear(const Scenario& scenario, Playing& playing, Tally& tally,
             const std::string& line) {
-    std::istringstream words(line);
-    std::string word;
-    words >> word;
+    const std::string word = line.substr(0, line.find(' '));
     const std::string rest =
         line.substr(std::min(line.size(), word.size() + 1));
-    if (word == "map") {
-      playing.map.add(words);
-    } else if (word == "round") {
-      playing = {playing.map, std::stol(rest), true, false, {}, {}, {}};
+    if (word == "round") {
+      playing = {std::stol(rest), true, false, false, {}};
     } else if (word == "failed") {
-      if (playing.failed.empty()) playing.failed = rest;
+      playing.failed = true;
     } else if (word == "wrong") {
       if (playing.under_way) playing.wrong.push_back(rest);
-    } else if (word == "leaked") {
-      playing.leaked.push_back(rest);
     } else if (word == "end") {
       conclude(scenario, playing, tally);
     } else if (word == "over") {
@@ -451,7 +334,7 @@ class Sweep {
   // Counts the round, and tells if it was wrong.
   void conclude(const Scenario& scenario, Playing& playing, Tally& tally) {
     if (playing.under_way) ++tally.rounds;
-    if (playing.under_way && !playing.failed.empty()) ++tally.failures;
+    if (playing.under_way && playing.failed) ++tally.failures;
     playing.under_way = false;
     if (playing.wrong.empty()) return;
     ++tally.wrong;
@@ -460,13 +343,7 @@ class Sweep {
     for (const std::string& one : playing.wrong) {
       text += (&one == &playing.wrong.front() ? "" : "; and ") + one;
     }
-    text += "\n    again: " + command_of(scenario, playing.n) + "\n" +
-            stack("failed", playing, playing.failed);
-    std::set<std::string> leaked;  // Of many alike one.
-    for (const std::string& one : playing.leaked) {
-      leaked.insert(stack("leaked", playing, one));
-    }
-    for (const std::string& one : leaked) text += one;
+    text += "\n    again: " + command_of(scenario, playing.n) + "\n";
     playing.wrong.clear();
     const std::lock_guard<std::mutex> guard(mutex_);
     std::printf("WRONG: %s", text.c_str());
@@ -478,15 +355,6 @@ class Sweep {
     return std::string("DDBMUTEX_BUILD=") + (build != nullptr ? build : "") +
            " " + tests::program_path("processes/allocations") +
            " scenario=" + scenario.name + " n=" + std::to_string(n);
-  }
-
-  // `said`: its size and addresses.
-  static std::string stack(const char* word, const Playing& playing,
-                           const std::string& said) {
-    if (said.empty()) return {};
-    const auto at = said.find(' ');
-    return std::string("    ") + word + " (" + said.substr(0, at) +
-           " bytes):\n" + playing.map.words_of(said.substr(at));
   }
 
   // What a round waits for is told, or given up, sooner.

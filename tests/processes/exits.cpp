@@ -4,19 +4,15 @@
 //
 // NAME is for locks of its own, OTHER_NAME is held by somebody else.  All of
 // them are of Table::standard(), so of what the environment says.  A line on
-// stdout says that a case has come to where the teller may act, and a line on
-// stdin lets it go on.
-#include <sys/resource.h>
+// stdout says that a case has come to where the teller may act.
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -54,12 +50,6 @@ std::string argument(int number) {
 void say(const std::string& line) {
   if (write(STDOUT_FILENO, (line + "\n").c_str(), line.size() + 1) < 0) {
     _exit(99);
-  }
-}
-
-void wait_for_teller() {
-  char c = '\0';
-  while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n') {
   }
 }
 
@@ -121,19 +111,7 @@ struct OutlivesWaiting {
 
 DdbMutex static_waiting(argument(3));
 
-std::atomic<bool> in_callback{false};
-
-// Destroyed right after `static_observed`, which must have waited.
-struct OutlivesObserved {
-  ~OutlivesObserved() {
-    if (!in_callback) return;
-    std::fprintf(stderr, "a callback outlives its mutex\n");
-    _exit(96);
-  }
-} outlives_observed;
-
 DdbMutex static_observed(argument(2) + "-observed", with_callback());
-thread_local std::unique_ptr<DdbMutex> thread_mutex;
 
 struct BeforeMain {
   BeforeMain() {
@@ -211,29 +189,10 @@ int return_from_main() {
 
 int locked_before_main() { return static_mutex.owns_lock() ? 0 : 1; }
 
-int exit_from_a_function() {
-  must_lock(static_mutex);
-  std::exit(0);
-}
-
 int exit_from_a_thread() {
   must_lock(static_mutex);
   std::thread([] { std::exit(0); }).detach();
   sleep_for_ever();
-}
-
-int exit_from_the_thread_that_holds() {
-  std::thread([] {
-    must_lock(static_mutex);
-    std::exit(0);
-  }).detach();
-  sleep_for_ever();
-}
-
-int thread_local_mutex() {
-  thread_mutex = std::make_unique<DdbMutex>(argument(2), with_time());
-  must_lock(*thread_mutex);
-  return 0;
 }
 
 int handler_that_locks() {
@@ -243,35 +202,11 @@ int handler_that_locks() {
   });
 }
 
-int hundred_mutexes() {
-  static std::array<std::unique_ptr<DdbMutex>, 100> all;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = std::make_unique<DdbMutex>(argument(2) + std::to_string(i),
-                                        with_time());
-    must_lock(*all[i]);
-  }
-  must_lock(static_mutex);
-  return 0;
-}
-
 int leaked_mutex() {
   std::thread([] {}).join();  // A sanitizer starts its own with the first.
   made_first.most_threads = threads();
   must_lock(leak(argument(2)));
   return 0;
-}
-
-int local_mutex() {
-  DdbMutex mutex(argument(2), with_time());
-  must_lock(mutex);
-  std::exit(0);
-}
-
-int uncaught_exception() {
-  const rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  must_lock(static_mutex);
-  throw std::system_error(std::make_error_code(std::errc::io_error));
 }
 
 // What the library rests on must work until its last mutex has been destroyed:
@@ -288,17 +223,6 @@ int quick_exit() {
   std::quick_exit(0);
 }
 
-int exit_at_once() {
-  must_lock(static_mutex);
-  std::_Exit(0);
-}
-
-int abandoned_by_exec() {
-  must_lock(static_mutex);
-  execl("/bin/true", "true", static_cast<char*>(nullptr));
-  return 1;
-}
-
 int while_a_thread_waits() {
   in_wait = true;
   wait_in_another_thread(static_waiting);
@@ -310,46 +234,10 @@ int while_a_thread_waits_for_a_leaked_one() {
   return 0;
 }
 
-int while_a_callback_runs() {
-  wait_for_callback(static_observed, [] {
-    in_callback = true;
-    std::this_thread::sleep_for(300ms);
-    say("told");
-    in_callback = false;
-  });
-  while (!in_callback) std::this_thread::sleep_for(1ms);
-  return 0;
-}
-
-int while_a_callback_of_a_leaked_one_runs() {
-  wait_for_callback(leak(argument(2) + "-observed", with_callback()),
-                    [] { std::this_thread::sleep_for(300ms); });
-  return 0;
-}
-
 int while_a_callback_hangs() {
   wait_for_callback(leak(argument(2) + "-observed", with_callback()),
                     [] { sleep_for_ever(); });
   return 0;
-}
-
-// The child's only thread is the one that the callback was called on.
-int fork_in_a_callback() {
-  static std::atomic<int> result{-1};
-  wait_for_callback(static_observed, [] {
-    const pid_t child = fork();
-    if (child == 0) {
-      tests::begin_as_child();
-      must_lock(static_mutex);
-      static_mutex.unlock();
-      std::exit(static_observed.owns_lock() ? 1 : 0);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    result = status;
-  });
-  while (result < 0) std::this_thread::sleep_for(1ms);
-  return result == 0 ? 0 : 1;
 }
 
 int exit_from_a_callback() {
@@ -390,42 +278,22 @@ int child_exits() {
   return status == 0 && same && static_mutex.owns_lock() ? 0 : 1;
 }
 
-int with_an_engine_that_is_gone() {
-  must_lock(static_observed);
-  say("held");
-  wait_for_teller();
-  return 0;
-}
-
 const std::map<std::string, int (*)()>& cases() {
   static const std::map<std::string, int (*)()> kCases = {
       {"return_from_main", return_from_main},
       {"locked_before_main", locked_before_main},
-      {"exit_from_a_function", exit_from_a_function},
       {"exit_from_a_thread", exit_from_a_thread},
-      {"exit_from_the_thread_that_holds", exit_from_the_thread_that_holds},
-      {"thread_local_mutex", thread_local_mutex},
       {"handler_that_locks", handler_that_locks},
-      {"hundred_mutexes", hundred_mutexes},
       {"leaked_mutex", leaked_mutex},
-      {"local_mutex", local_mutex},
-      {"uncaught_exception", uncaught_exception},
       {"tls_in_a_static_destructor", tls_in_a_static_destructor},
       {"quick_exit", quick_exit},
-      {"exit_at_once", exit_at_once},
-      {"abandoned_by_exec", abandoned_by_exec},
       {"while_a_thread_waits", while_a_thread_waits},
       {"while_a_thread_waits_for_a_leaked_one",
        while_a_thread_waits_for_a_leaked_one},
-      {"while_a_callback_runs", while_a_callback_runs},
-      {"while_a_callback_of_a_leaked_one_runs",
-       while_a_callback_of_a_leaked_one_runs},
       {"while_a_callback_hangs", while_a_callback_hangs},
-      {"fork_in_a_callback", fork_in_a_callback},
       {"exit_from_a_callback", exit_from_a_callback},
       {"with_threads_that_lock", with_threads_that_lock},
-      {"child_exits", child_exits},
-      {"with_an_engine_that_is_gone", with_an_engine_that_is_gone}};
+      {"child_exits", child_exits}};
   return kCases;
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "sigv4/keys/from_profile.hpp"
+#include "sigv4/keys/sources.hpp"
 
 namespace {
 

@@ -110,40 +110,6 @@ void stopped_any_of(const ddbmutex::Options& options) {
   }
 }
 
-// One wait's token ends no other.
-void only_the_stopped_of_any_of(const ddbmutex::Options& options,
-                                const std::string& name) {
-  AnyOfOptions one;
-  one.each = options;
-  one.prefix = name;
-  one.first_pause = one.longest_pause = 10ms;
-  AnyOf any(one);
-  std::stop_source stopped, other;
-  auto held = any.lock(other.get_token());
-  other.request_stop();
-  expect(held && held->owns_lock(), "any, a stop after the wait does nothing");
-  std::error_code ec;
-  std::jthread waiter([&] {
-    const auto got = any.lock(stopped.get_token(), ec);
-    expect(!got, "any, while another waits: none");
-  });
-  std::unique_ptr<DdbMutex> got;
-  std::jthread winner([&] { got = any.lock(std::stop_token()); });
-  stopped.request_stop();
-  waiter.join();
-  expect(ec == Errc::cancelled, "any, while another waits: cancelled");
-  held.reset();
-  winner.join();
-  expect(got && got->owns_lock(), "any, the other wait goes on");
-}
-
-// Makes the row that is to be there.
-ddbmutex::Options kept_row(ddbmutex::Options options) {
-  options.keep_row = true;
-  DdbMutex("stop-token-any", options).lock();
-  return options;
-}
-
 // Waits for it, as whoever works under the lock would.
 void awaits_the_loss(DdbMutex& mutex, const std::stop_token& lost) {
   std::binary_semaphore told(0);
@@ -189,30 +155,6 @@ void not_told_of_an_unlock(const ddbmutex::Options& options) {
   expect(!mutex.lost().stop_requested(), "locked again: not asked to stop");
 }
 
-void not_told_once_handed_over(const ddbmutex::Options& options) {
-  DdbMutex mutex("stop-token-handed-over", options);
-  mutex.lock();
-  const std::stop_token first = mutex.lost();
-  std::jthread next([&] { mutex.lock(); });
-  // So that it waits by then.  If not, that is an unlock like others.
-  std::this_thread::sleep_for(100ms);
-  mutex.unlock();
-  next.join();
-  expect(!first.stop_requested(), "handed over: not asked to stop");
-  expect(!first.stop_possible(), "handed over: never will be");
-  expect(mutex.lost() != first, "handed over: another token");
-  expect(!mutex.lost().stop_requested(), "handed over: not lost");
-}
-
-// Whoever works under the lock is told of both ends that are not his.
-void told_of_the_end_of_the_table(const ddbmutex::Options& options) {
-  DdbMutex mutex("stop-token-closed", options);
-  mutex.lock();
-  const std::stop_token lost = mutex.lost();
-  expect(options.table->close().empty(), "closed: all released");
-  expect(lost.stop_requested(), "closed: asked to stop");
-}
-
 void not_told_once_destroyed(ddbmutex::Options options) {
   std::unique_ptr<DdbMutex> mutex;
   std::binary_semaphore gone(0);
@@ -247,11 +189,8 @@ int main(int count, char** arguments) {
   not_stopped(waiter);
   told_of_a_loss(on_table(arguments));
   not_told_of_an_unlock(on_table(arguments));
-  not_told_once_handed_over(on_table(arguments));
-  told_of_the_end_of_the_table(on_table(arguments));
   not_told_once_destroyed(on_table(arguments));
   stopped_any_of(on_table(arguments));
-  only_the_stopped_of_any_of(kept_row(on_table(arguments)), "stop-token-any");
   if (failures == 0) {
     std::puts("stopped before, while waiting, not at all; told of a loss");
   }

@@ -64,15 +64,6 @@ class Agent : public Teller {
     channel().hang_up();
     return process_.wait();
   }
-  void kill() {
-    process_.signal(SIGKILL);
-    process_.wait();
-  }
-  void stop() {
-    process_.signal(SIGSTOP);
-    process_.wait_until_stopped();
-  }
-  void go_on() { process_.signal(SIGCONT); }
 
  private:
   Process process_;

@@ -1,21 +1,15 @@
 // Asking a source of keys, as a test does.
 //
-//   Asking asking;
-//   const KeyOutcome outcome = asking.of(*source);
+//   const KeyOutcome outcome = asked(*source);
 //   BOOST_TEST(said(outcome) == "failed: ...");
-//   KeyOutcome late = asking.of(*source, 300ms);
-//   asking.stopped(*source);  // Told to end once it has begun.
+//   KeyOutcome late = asked(*source, 300ms);
 #ifndef DDBMUTEX_TESTS_SUPPORT_ASKING_HPP
 #define DDBMUTEX_TESTS_SUPPORT_ASKING_HPP
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <cstdint>
 #include <ctime>
-#include <functional>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "sigv4/keys/credentials.hpp"
 
@@ -50,39 +44,14 @@ inline double seconds_left(const ddbmutex::sigv4::KeyOutcome& outcome) {
       .count();
 }
 
-class Asking {
- public:
-  // `ahead`: how far our clock is.
-  explicit Asking(std::chrono::seconds ahead = std::chrono::seconds(0))
-      : ahead_(ahead) {}
-
-  ddbmutex::sigv4::Fetch fetch(
-      std::chrono::milliseconds within = std::chrono::seconds(60)) {
-    return {ddbmutex::BootClock::now() + within, stop_,
-            static_cast<std::int64_t>(time(nullptr)) + ahead_.count()};
-  }
-  ddbmutex::sigv4::KeyOutcome of(
-      ddbmutex::sigv4::KeySource& source,
-      std::chrono::milliseconds within = std::chrono::seconds(60)) {
-    return source.fetch(fetch(within));
-  }
-  // Told to end as soon as `begun` has returned.
-  ddbmutex::sigv4::KeyOutcome stopped(ddbmutex::sigv4::KeySource& source,
-                                      const std::function<void()>& begun) {
-    std::thread stopper([&] {
-      begun();
-      stop_.wake();
-    });
-    auto outcome = of(source);
-    stopper.join();
-    stop_.clear();
-    return outcome;
-  }
-
- private:
-  const std::chrono::seconds ahead_;
-  ddbmutex::sigv4::Waker stop_;
-};
+// With much time, unless it is told otherwise.
+inline ddbmutex::sigv4::KeyOutcome asked(
+    ddbmutex::sigv4::KeySource& source,
+    std::chrono::milliseconds within = std::chrono::minutes(1)) {
+  ddbmutex::sigv4::Waker stop;
+  return source.fetch(
+      {ddbmutex::BootClock::now() + within, stop, std::time(nullptr)});
+}
 
 }  // namespace tests
 

@@ -54,21 +54,11 @@ class Certificates {
   std::string path_;
 };
 
-// By the hosts for which they are good.
-const std::string& certificates_for(const std::vector<std::string>& hosts) {
-  static std::map<std::vector<std::string>, Certificates> all;
-  return all[hosts].path();
-}
-
 ProcessSettings process_settings(const AwsSettings& settings) {
   std::vector<std::string> command = {"/usr/bin/env", "node", program(),
                                       "--issued=" + settings.seed};
-  if (settings.tls) {
-    command.push_back("--tls=" + certificates_for(settings.names));
-  }
-  std::string names;
-  for (const std::string& name : settings.names) names += name + ",";
-  command.push_back("--names=" + names);
+  static const Certificates certificates;
+  if (settings.tls) command.push_back("--tls=" + certificates.path());
   return {command, clean_environment()};
 }
 
@@ -125,16 +115,12 @@ AwsRequest request(const rapidjson::Value& entry) {
   request.operation = text(entry, "operation");
   request.door = text(entry, "door");
   request.method = text(entry, "method");
-  request.path = text(entry, "path");
   request.headers = texts(entry, "headers");
   request.form = texts(entry, "form");
   request.key = text(entry, "key");
   request.region = text(entry, "region");
   request.signature = text(entry, "signature");
   request.token = text(entry, "token");
-  request.fault = text(entry, "fault");
-  request.status = number(entry, "status");
-  request.code = text(entry, "code");
   return request;
 }
 
@@ -159,13 +145,6 @@ class Object {
   Object& add(const char* name, std::int64_t value) {
     json_.Key(name);
     json_.Int64(value);
-    return *this;
-  }
-  Object& add(const char* name, const std::vector<std::string>& values) {
-    json_.Key(name);
-    json_.StartArray();
-    for (const std::string& value : values) write(value);
-    json_.EndArray();
     return *this;
   }
   Object& add(const char* name,
@@ -220,11 +199,7 @@ std::string rule(const AwsFault& fault) {
       .add_if("status", fault.status)
       .add_if("code", fault.code)
       .add_if("message", fault.message)
-      .add_if("body", fault.body)
-      .add_if("location", fault.location)
-      .add_if("ms", fault.wait.count())
-      .add_if("bytes", static_cast<std::int64_t>(fault.bytes));
-  if (!fault.missing.empty()) rule.add("fields", fault.missing);
+      .add_if("ms", fault.wait.count());
   if (!fault.set.empty()) rule.add("set", fault.set);
   return rule.end();
 }
@@ -243,9 +218,7 @@ AwsLog::AwsLog(const std::string& json) {
     requests_.push_back(request(entry));
   }
   const rapidjson::Value& proxy = member(told, "proxy");
-  connects_ = number(proxy, "connects");
   plain_ = number(proxy, "plain");
-  refused_ = number(proxy, "refused");
   unauthorized_ = number(proxy, "unauthorized");
   for (const auto& target : member(proxy, "targets").GetArray()) {
     targets_.push_back(target.GetString());
@@ -364,8 +337,6 @@ void Aws::role(const AwsRole& role) {
           Object()
               .add("arn", role.arn)
               .add_if("external_id", role.external_id)
-              .add("sources", role.sources)
-              .add("max_duration", role.max_duration.count())
               .end());
 }
 
@@ -419,10 +390,6 @@ void Aws::mode(const std::string& service, const std::string& mode) {
 
 void Aws::clock_offset(std::chrono::seconds offset) {
   control("POST", "/clock", Object().add("offset_s", offset.count()).end());
-}
-
-void Aws::dates(bool shown) {
-  control("POST", "/clock", shown ? R"({"date":true})" : R"({"date":false})");
 }
 
 AwsLog Aws::log() const { return AwsLog(control("GET", "/log")); }

@@ -24,7 +24,6 @@
 #define DDBMUTEX_TESTS_SUPPORT_AWS_HPP
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -36,9 +35,8 @@
 namespace tests {
 
 struct AwsSettings {
-  bool tls = true;                   // Listens on https too, but for metadata.
-  std::string seed = "issued";       // Of the keys that it gives out.
-  std::vector<std::string> names{};  // For which its certificate is good, too.
+  bool tls = true;              // Listens on https too, but for metadata.
+  std::string seed = "issued";  // Of the keys that it gives out.
 };
 
 // A pair of keys, or, if they are temporary, with their token and end.
@@ -50,33 +48,26 @@ struct AwsKeys {
   std::string expiration{};  // The same as documents have it.
 };
 
-// Who may assume it: those who sign with the key of this ID, have this ARN, or
-// this role's ("*": everybody who has keys), and know the external ID, if there
-// is one.  Any valid web identity may.
+// Those may assume it who have keys, and know the external ID, if there is one.
+// Any valid web identity may.
 struct AwsRole {
   std::string arn;
   std::string external_id{};
-  std::vector<std::string> sources = {"*"};
-  std::chrono::seconds max_duration{3600};
 };
 
 // Which requests are hit, and what becomes of them.  tests/aws/mischief.js says
-// what each kind does: refuse, 500, 503, throttle, hang, reset, garbage, empty,
-// redirect, say, slow, reset-answer, truncate, missing, alter, oversized.
+// what each kind does: refuse, 500, throttle, reset, garbage, redirect, slow,
+// truncate, alter.
 struct AwsFault {
   std::string service = "*";
   std::string operation = "*";
   std::string kind = "500";
   int times = 1;       // So many in a row; 0: all of them.
   int nth = 1;         // From the nth on of those that come from now on.
-  int status = 0;      // For refuse, say and redirect; 0: the kind's own.
+  int status = 0;      // For refuse and redirect; 0: the kind's own.
   std::string code{};  // For refuse.
   std::string message{};
-  std::string body{};      // For say.
-  std::string location{};  // For redirect; empty: to the stand-in itself.
-  std::chrono::milliseconds wait{0};   // For slow.
-  std::size_t bytes = 0;               // For oversized; 0: 4 MiB.
-  std::vector<std::string> missing{};  // For missing: names in its document.
+  std::chrono::milliseconds wait{0};         // For slow.
   std::map<std::string, std::string> set{};  // For alter.
 };
 
@@ -88,16 +79,12 @@ struct AwsRequest {
   // a certificate that is no good.
   std::string door;
   std::string method;
-  std::string path;
   std::map<std::string, std::string> headers;  // By names in lower case.
   std::map<std::string, std::string> form;     // Or the query, or members.
   std::string key;        // The access key ID that signed well.
   std::string region;     // For which it signed.
   std::string signature;  // "none", "good", "bad"
   std::string token;      // "absent", "wrong", "expired", "valid"
-  std::string fault;      // Its kind; empty: none.
-  int status = 0;         // 0: it was not answered, or not yet.
-  std::string code;       // Of a refusal.
 };
 
 // What was asked since it was started, or told to forget.
@@ -112,19 +99,15 @@ class AwsLog {
   // The last one; throws if there is none.
   const AwsRequest& last(const std::string& service,
                          const std::string& operation = "*") const;
-  // The proxy's: tunnels, plain requests, what it refused, who did not tell
-  // the right password, and "host:port" of all, in that order.
-  int connects() const { return connects_; }
+  // The proxy's: plain requests, who did not tell the right password, and
+  // "host:port" of all, in that order.
   int plain() const { return plain_; }
-  int refused() const { return refused_; }
   int unauthorized() const { return unauthorized_; }
   const std::vector<std::string>& targets() const { return targets_; }
 
  private:
   std::vector<AwsRequest> requests_;
-  int connects_ = 0;
   int plain_ = 0;
-  int refused_ = 0;
   int unauthorized_ = 0;
   std::vector<std::string> targets_;
 };
@@ -188,7 +171,6 @@ class Aws {
   // How far its clock (of its Dates, its time window, and what it gives out) is
   // ahead.
   void clock_offset(std::chrono::seconds offset);
-  void dates(bool shown);
   AwsLog log() const;
   void forget();  // The log is empty again.
   // Secrets and tokens of all keys that it has given out.

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
-#include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <sstream>
@@ -20,7 +18,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "sigv4/profile.hpp"
@@ -81,12 +78,9 @@ inline std::string pair_of(const std::string& who) {
          "-secret\n";
 }
 
-// With much time, so that a busy machine is no matter.
 inline ddbmutex::sigv4::KeyOutcome asked(
     const ddbmutex::sigv4::KeySourcePtr& source) {
-  ddbmutex::sigv4::Waker stop;
-  const auto deadline = ddbmutex::BootClock::now() + std::chrono::minutes(1);
-  return source->fetch({deadline, stop, std::time(nullptr)});
+  return asked(*source);
 }
 
 inline std::string state_of(const ddbmutex::sigv4::KeyOutcome& outcome) {

@@ -299,7 +299,9 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
     headers += "X-Amz-Security-Token: " + keys->session_token + "\n";
   }
   // A connection for each call: none that the engine may close meanwhile.
-  sigv4::Exchange exchange{sigv4::HttpOptions{}};
+  sigv4::HttpOptions options;
+  options.ca_file = variable("AWS_CA_BUNDLE", "");
+  sigv4::Exchange exchange{options};
   start(exchange, url, headers, body);
   sigv4::Exchange* const driven = &exchange;
   if (exchange.under_way()) {

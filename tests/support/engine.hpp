@@ -87,11 +87,6 @@ class Engine {
   // A table with the key `name` for the locks of all tests.
   const std::string& table() const { return table_; }
 
-  // The name of a table that is not there, but that we may ask for.
-  std::string missing_table() const {
-    return has_prepared_tables() ? prepared_ + "-no-such" : "no-such-table";
-  }
-
   // As it stands in the protocol: "PutItem" and its JSON.
   ddbmutex::sigv4::HttpAnswer call(std::string_view action,
                                    const std::string& body);

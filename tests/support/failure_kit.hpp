@@ -9,7 +9,6 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_FAILURE_KIT_HPP
 #define DDBMUTEX_TESTS_SUPPORT_FAILURE_KIT_HPP
 
-#include <boost/test/data/test_case.hpp>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -49,34 +48,12 @@ inline std::chrono::milliseconds time_for(const std::string& kind) {
   return is_silent(kind) ? kHasty : std::chrono::seconds(20);
 }
 
-// The requests of that action that are about that lock.
-inline std::string of(const std::string& action, const std::string& name) {
-  return action + " " + name;
-}
-
 // The next answer to that action is lost.
 inline Fault losing(const std::string& action, const std::string& kind) {
   Fault fault;
   fault.action = action;
   fault.kind = kind;
   if (kind == "delay-answer") fault.from = kHeld;
-  return fault;
-}
-
-inline Fault after(const std::string& action, const std::string& kind,
-                   std::chrono::milliseconds time) {
-  Fault fault;
-  fault.action = action;
-  fault.kind = kind;
-  fault.from = time;
-  return fault;
-}
-
-inline Fault always(const std::string& action, const std::string& kind) {
-  Fault fault;
-  fault.action = action;
-  fault.kind = kind;
-  fault.times = 0;
   return fault;
 }
 
@@ -170,38 +147,11 @@ struct Watched {
   std::string released() {
     return thrown_by([this] { mutex->release(); });
   }
-  // When its claim ends: no later than that, and no sooner.
-  ddbmutex::BootTime ends_by() const {
-    const auto left = mutex->remaining();
-    return ddbmutex::BootClock::now() + left;
-  }
-  ddbmutex::BootTime ends_from() const {
-    const auto now = ddbmutex::BootClock::now();
-    return now + mutex->remaining();
-  }
-
   const std::string name;
   Told told;
   std::shared_ptr<ddbmutex::Table> table;
   ddbmutex::Options options;
   std::optional<ddbmutex::DdbMutex> mutex;  // Last: it waits for its callbacks.
-};
-
-// Another host that wants the same lock: it has another way to the engine, on
-// which nothing goes wrong, and renews nothing for a quarter of a minute.
-struct OtherHost {
-  OtherHost(const Front& front, const std::string& name)
-      : engine(front.engine), mutex(name, options(engine)) {}
-
-  Engine& engine;
-  ddbmutex::DdbMutex mutex;
-
- private:
-  static ddbmutex::Options options(const Engine& engine) {
-    ddbmutex::Options options = on_table(table_at(engine));
-    options.request_timeout = std::chrono::seconds(20);
-    return options;
-  }
 };
 
 }  // namespace tests

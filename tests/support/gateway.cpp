@@ -40,10 +40,6 @@ ProcessSettings process_settings(const std::string& engine_url,
       "--token=" + settings.keys.session_token,
       "--seed=" + std::to_string(settings.seed),
       "--slow-tables=" + std::to_string(settings.slow_tables.count())};
-  for (const ddbmutex::Credentials& user : settings.users) {
-    command.push_back("--user=" + user.access_key_id + ":" +
-                      user.secret_access_key + ":" + user.session_token);
-  }
   if (!settings.issued_seed.empty()) {
     command.push_back("--issued=" + settings.issued_seed);
   }
@@ -52,10 +48,6 @@ ProcessSettings process_settings(const std::string& engine_url,
     command.push_back("--certificates=" + settings.certificates);
   }
   if (settings.sign) command.push_back("--sign");
-  if (!settings.allow.empty()) command.push_back("--allow=" + settings.allow);
-  if (!settings.events.empty()) {
-    command.push_back("--events=" + settings.events);
-  }
   return {command, clean_environment()};
 }
 
@@ -133,26 +125,6 @@ std::string rule(const Fault& fault) {
   return text.GetString();
 }
 
-std::string limit(const Rate& rate) {
-  rapidjson::StringBuffer text;
-  Json json(text);
-  json.StartObject();
-  json.Key("per_second");
-  json.Double(rate.per_second);
-  json.Key("burst");
-  json.Double(rate.burst);
-  json.Key("error");
-  json.String(rate.error.c_str());
-  if (!rate.actions.empty()) {
-    json.Key("actions");
-    json.StartArray();
-    for (const std::string& action : rate.actions) json.String(action.c_str());
-    json.EndArray();
-  }
-  json.EndObject();
-  return text.GetString();
-}
-
 }  // namespace
 
 // --- Counts ----------------------------------------------------------------
@@ -163,9 +135,7 @@ GatewayCounts::GatewayCounts(const std::string& json) {
   faults_ = numbers(counts, "faults");
   applied_ = numbers(counts, "applied");
   signatures_ = numbers(counts, "signatures");
-  rate_ = numbers(counts, "rate");
   under_way_ = number(counts, "under_way");
-  without_engine_ = number(counts, "without_engine");
 }
 
 int GatewayCounts::requests(const std::string& action) const {
@@ -180,8 +150,6 @@ int GatewayCounts::applied(const std::string& action) const {
   return one_of(applied_, action);
 }
 int GatewayCounts::all_applied() const { return sum(applied_); }
-int GatewayCounts::allowed() const { return one_of(rate_, "allowed"); }
-int GatewayCounts::throttled() const { return one_of(rate_, "refused"); }
 int GatewayCounts::good_signatures() const {
   return one_of(signatures_, "good");
 }
@@ -272,10 +240,6 @@ void Gateway::clear() { control("DELETE", "/rules"); }
 
 void Gateway::let_go() { control("POST", "/go"); }
 
-void Gateway::rate(const Rate& rate) { control("POST", "/rate", limit(rate)); }
-
-void Gateway::unlimited() { control("DELETE", "/rate"); }
-
 void Gateway::mode(const std::string& mode) {
   control("POST", "/mode", R"({"mode":")" + mode + R"("})");
 }
@@ -287,10 +251,6 @@ void Gateway::clock_offset(std::chrono::seconds offset) {
 
 void Gateway::dates(bool shown) {
   control("POST", "/clock", shown ? R"({"date":true})" : R"({"date":false})");
-}
-
-void Gateway::seed(std::uint32_t seed) {
-  control("POST", "/seed", R"({"seed":)" + std::to_string(seed) + "}");
 }
 
 void Gateway::forget() { control("POST", "/forget"); }

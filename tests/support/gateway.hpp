@@ -37,18 +37,13 @@ struct GatewaySettings {
   bool tls = true;         // Listens on https too, with a CA of its own.
   bool sign = false;       // Signs anew, for an engine that checks signatures.
   std::uint32_t seed = 1;  // Of its chance.
-  std::string events{};    // A file for a line a fault; empty: none.
   ddbmutex::Credentials keys = {"AKIDEXAMPLE", "secret", ""};
-  std::vector<ddbmutex::Credentials> users{};  // Who else may sign.
   // Takes the keys that a tests::Aws of this seed issues; empty: none.
   std::string issued_seed{};
   // Of a tests::Aws, to listen with its certificate; empty: a CA of its own.
   std::string certificates{};
   // How long a table takes to come and to go, as with AWS; 0: no time.
   std::chrono::milliseconds slow_tables{0};
-  // "PREFIX:GetItem,PutItem": all that keys may do, and on tables that begin
-  // so; empty: everything.
-  std::string allow{};
 };
 
 // Which requests are hit, by chance or by number, and what becomes of them.
@@ -71,16 +66,6 @@ struct Fault {
   std::chrono::milliseconds retry_after{0};
 };
 
-// How many requests a second go through; the others are throttled, and the
-// engine does not see them.
-struct Rate {
-  double per_second = 20;
-  double burst = 2;  // So many at once, after a pause.
-  // Or "ThrottlingException".
-  std::string error = "ProvisionedThroughputExceededException";
-  std::vector<std::string> actions{};  // Others are not limited; empty: all.
-};
-
 // What the gateway has seen since it was started, or told to forget.
 class GatewayCounts {
  public:
@@ -96,9 +81,6 @@ class GatewayCounts {
   // That the engine answered, second copies and late ones too, by action.
   int applied(const std::string& action) const;
   int all_applied() const;
-  // While there was a rate: what went through by it, and what did not.
-  int allowed() const;
-  int throttled() const;
   int good_signatures() const;
   int bad_signatures() const;    // Wrong, of unknown keys, or none.
   int early_signatures() const;  // Right, but "expired" by its clock.
@@ -110,8 +92,6 @@ class GatewayCounts {
   }
   // Held, on their way to the engine, or waiting for their answer.
   int under_way() const { return under_way_; }
-  // Neither reset nor answered otherwise: the engine did not answer.
-  int without_engine() const { return without_engine_; }
 
  private:
   using Numbers = std::map<std::string, int>;
@@ -120,9 +100,7 @@ class GatewayCounts {
   Numbers faults_;
   Numbers applied_;
   Numbers signatures_;
-  Numbers rate_;
   int under_way_ = 0;
-  int without_engine_ = 0;
 };
 
 // Any thread may call any member.  Start it from a thread that outlives it.
@@ -157,8 +135,6 @@ class Gateway {
   void clear();  // No fault any more.
   // What waits for its time, as delay and duplicate do, goes on now.
   void let_go();
-  void rate(const Rate& rate);
-  void unlimited();  // No rate any more.
   // "open"; "refuse": all connections are reset, none is accepted; "hang": all
   // is read and nothing goes on.  What was held goes on once it is open again,
   // whether its client still waits or not.
@@ -166,8 +142,7 @@ class Gateway {
   // How far its clock (of its Dates and of its time window) is ahead.
   void clock_offset(std::chrono::seconds offset);
   void dates(bool shown);
-  void seed(std::uint32_t seed);  // Chance starts anew.
-  void forget();                  // All counts are 0 again.
+  void forget();  // All counts are 0 again.
   Counts counts() const;
   // Until nothing is under way.
   void wait_until_quiet() const;

@@ -36,15 +36,12 @@ inline PrivateKey read_key(const std::string& pem) {
           EVP_PKEY_free};
 }
 
-// A new private key of that curve: as AWS's tools write it (SEC 1), or PKCS 8.
-inline std::string pem_of(const char* curve, bool is_pkcs8 = false) {
+// A new private key of that curve, as AWS's tools write it (SEC 1).
+inline std::string pem_of(const char* curve) {
   const PrivateKey key(EVP_EC_gen(curve), EVP_PKEY_free);
   return written([&](BIO* bio) {
-    return is_pkcs8
-               ? PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0,
-                                          nullptr, nullptr)
-               : PEM_write_bio_PrivateKey_traditional(
-                     bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    return PEM_write_bio_PrivateKey_traditional(bio, key.get(), nullptr,
+                                                nullptr, 0, nullptr, nullptr);
   });
 }
 

@@ -13,9 +13,7 @@
 #include <condition_variable>
 #include <ctime>
 #include <exception>
-#include <filesystem>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -337,14 +335,6 @@ class Aside {
   Event ended_;
   std::thread thread_;  // Last: it uses the others.
 };
-
-inline std::ptrdiff_t entries_of(const char* directory) {
-  namespace fs = std::filesystem;
-  return std::distance(fs::directory_iterator(directory),
-                       fs::directory_iterator());
-}
-inline std::ptrdiff_t threads_now() { return entries_of("/proc/self/task"); }
-inline std::ptrdiff_t descriptors_now() { return entries_of("/proc/self/fd"); }
 
 }  // namespace tests
 

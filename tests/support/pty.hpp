@@ -30,7 +30,6 @@ class Pty {
  public:
   static constexpr const char* kCtrlC = "\x03";
   static constexpr const char* kCtrlZ = "\x1a";
-  static constexpr const char* kCtrlBackslash = "\x1c";
 
   Pty(const std::vector<std::string>& command,
       const std::vector<std::string>& environment, int lines = 24,

@@ -48,10 +48,10 @@ std::string http_date() {
   return text;
 }
 
-std::string crc32_of(const std::string& body, bool wrong) {
+std::string crc32_of(const std::string& body) {
   const auto crc = crc32(0, reinterpret_cast<const Bytef*>(body.data()),
                          static_cast<uInt>(body.size()));
-  return std::to_string(wrong ? crc ^ 1 : crc);
+  return std::to_string(crc);
 }
 
 std::string request_id(int number) {
@@ -68,11 +68,11 @@ HeaderList headers_of(const Reply& reply, int number) {
   };
   add("Date", http_date());
   add("x-amzn-RequestId", request_id(number));
-  add("x-amz-crc32", crc32_of(reply.body, reply.wrong_crc32));
+  add("x-amz-crc32", crc32_of(reply.body));
   add("Content-Type", "application/x-amz-json-1.0");
   if (reply.chunked) {
     add("Transfer-Encoding", "chunked");
-  } else if (!reply.endless_body) {
+  } else {
     add("Content-Length", std::to_string(reply.body.size()));
   }
   return all;
@@ -84,9 +84,7 @@ std::string status_line(int status) {
 }
 
 std::string head_of(const Reply& reply, int number) {
-  std::string text;
-  for (const int status : reply.interim) text += status_line(status) + "\r\n";
-  text += status_line(reply.status);
+  std::string text = status_line(reply.status);
   for (const auto& header : headers_of(reply, number)) {
     if (header.second.empty()) continue;
     text += header.first + ": " + header.second + "\r\n";
@@ -114,7 +112,6 @@ std::string text_of(const Reply& reply, int number) {
   std::string text = head_of(reply, number);
   if (reply.endless_headers) return text;
   text += "\r\n";
-  if (reply.endless_body) return text;
   const std::string body = reply.chunked ? chunked(reply.body) : reply.body;
   return text + body.substr(0, reply.cut_body_at.value_or(body.size()));
 }
@@ -126,14 +123,11 @@ std::string filler_of(const Reply& reply) {
     while (text.size() < 16384) text += reply.flood;
     return text;
   }
-  if (reply.endless_headers)
-    return "X-Filler: " + std::string(80, 'x') + "\r\n";
-  const std::string body(4096, 'x');
-  return reply.chunked ? chunk(body) : body;
+  return "X-Filler: " + std::string(80, 'x') + "\r\n";
 }
 
 bool is_endless(const Reply& reply) {
-  return reply.endless_headers || reply.endless_body || !reply.flood.empty();
+  return reply.endless_headers || !reply.flood.empty();
 }
 
 void reset_on_close(int fd) {
@@ -517,13 +511,9 @@ void ScriptedServer::accept_loop() {
 // False once the server is stopping.
 bool ScriptedServer::admit(int fd) {
   const std::lock_guard<std::mutex> guard(mutex_);
-  if (stopping_ || to_refuse_ > 0) {
-    if (refusal_ == Ending::reset) reset_on_close(fd);
+  if (stopping_) {
     close(fd);
-    if (stopping_) return false;
-    --to_refuse_;
-    ++accepted_;
-    return true;
+    return false;
   }
   connections_.push_back(std::make_unique<Connection>(*this, fd, ++accepted_));
   connections_.back()->start();
@@ -610,12 +600,6 @@ void ScriptedServer::script(Reply reply) {
   script_.push_back(std::move(reply));
 }
 
-void ScriptedServer::refuse(int count, Ending ending) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  to_refuse_ = count;
-  refusal_ = ending;
-}
-
 void ScriptedServer::release() {
   const std::lock_guard<std::mutex> guard(mutex_);
   ++releases_;
@@ -674,13 +658,6 @@ int ScriptedServer::request_count() const {
 int ScriptedServer::connection_count() const {
   const std::lock_guard<std::mutex> guard(mutex_);
   return accepted_;
-}
-
-int ScriptedServer::open_connections() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return static_cast<int>(
-      std::count_if(connections_.begin(), connections_.end(),
-                    [](const auto& c) { return !c->ended(); }));
 }
 
 bool ScriptedServer::wait_for_requests(int count,

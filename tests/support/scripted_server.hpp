@@ -77,13 +77,10 @@ struct Reply {
   // the client has gone.
   Handler then;
 
-  bool silent = false;       // No byte of an answer.
-  std::string raw;           // Sent as it stands, instead of an answer.
-  std::vector<int> interim;  // Answers of these codes before the final one.
+  bool silent = false;  // No byte of an answer.
+  std::string raw;      // Sent as it stands, instead of an answer.
   bool chunked = false;
-  bool wrong_crc32 = false;
   bool endless_headers = false;
-  bool endless_body = false;
   std::string stray;  // Sent behind it once send_stray() is called.
   // An answer practically without end.  `flood`: sent behind all that, again
   // and again.
@@ -134,8 +131,6 @@ class ScriptedServer {
   // For the next request that no earlier script waits for; goes before the
   // handler.
   void script(Reply reply);
-  // The next `count` connections are accepted and ended before a byte is read.
-  void refuse(int count, Ending ending);
   // Each connection accepted from now on is sent the raw text of this reply and
   // its flood, before anything is read from it.
   void greet(Reply greeting);
@@ -154,7 +149,6 @@ class ScriptedServer {
   std::vector<SeenRequest> requests() const;
   int request_count() const;
   int connection_count() const;  // Accepted so far.
-  int open_connections() const;
   // How many bytes the kernel has accepted, for all clients together.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   // False if there were not so many requests in time.
@@ -187,8 +181,6 @@ class ScriptedServer {
   std::vector<SeenRequest> requests_;                   // GUARDED_BY(mutex_)
   std::list<std::unique_ptr<Connection>> connections_;  // GUARDED_BY(mutex_)
   int accepted_ = 0;                                    // GUARDED_BY(mutex_)
-  int to_refuse_ = 0;                                   // GUARDED_BY(mutex_)
-  Ending refusal_ = Ending::close;                      // GUARDED_BY(mutex_)
   int releases_ = 0;                                    // GUARDED_BY(mutex_)
   int strays_let_go_ = 0;                               // GUARDED_BY(mutex_)
   int strays_sent_ = 0;                                 // GUARDED_BY(mutex_)

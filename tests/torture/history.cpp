@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr nanoseconds kNotYet = nanoseconds::max();
-
 // The words of one line, from the left.
 class Words {
  public:
@@ -247,16 +245,8 @@ class EventReader {
   bool outage(Words& words, bool begins) {
     std::string what;
     nanoseconds time{};
-    if (!words.text(what) || !words.time(time)) return false;
-    if (begins) {
-      history_.outages.push_back({what, {time, kNotYet}});
-      return down_.emplace(what, history_.outages.size() - 1).second;
-    }
-    const auto it = down_.find(what);
-    if (it == down_.end()) return false;
-    history_.outages[it->second].span.end = time;
-    down_.erase(it);
-    return true;
+    if (begins) ++history_.outages;
+    return words.text(what) && words.time(time);
   }
 
   bool taken(Words& words) {
@@ -282,13 +272,12 @@ class EventReader {
     if (it == history_.lives.end()) return false;
     Lifetime& life = it->second;
     if (word == "kill") return words.time(life.killed.emplace());
-    if (word == "stop") return stop(life, words);
-    if (word == "go") return go(life, words);
+    if (word == "stop" || word == "go") return moment(words);
     if (word == "hung") return words.time(life.hung.emplace());
     if (word == "exit") {
       return words.time(life.exited.emplace()) && words.number(life.status);
     }
-    if (word == "calendar") return jump(life, words);
+    if (word == "calendar") return jump(words);
     if (word == "complaint") life.complaints.push_back(words.rest());
     return word == "complaint";
   }
@@ -301,44 +290,17 @@ class EventReader {
     return is_new && words.time(life.begin) && words.time(life.calendar);
   }
 
-  static bool jump(Lifetime& life, Words& words) {
-    nanoseconds time{};
+  static bool jump(Words& words) {
     seconds offset{};
-    ++life.jumps;
-    return words.time(time) && words.time(offset);
+    return moment(words) && words.time(offset);
   }
-
-  static bool stop(Lifetime& life, Words& words) {
+  static bool moment(Words& words) {
     nanoseconds time{};
-    if (!words.time(time)) return false;
-    if (!life.stops.empty() && life.stops.back().end == kNotYet) return false;
-    life.stops.push_back({time, kNotYet});
-    return true;
-  }
-  static bool go(Lifetime& life, Words& words) {
-    nanoseconds time{};
-    if (life.stops.empty() || life.stops.back().end != kNotYet) return false;
-    if (!words.time(time)) return false;
-    life.stops.back().end = time;
-    return true;
+    return words.time(time);
   }
 
   History& history_;
-  std::map<std::string, std::size_t> down_;
 };
-
-nanoseconds end_of(const History& history) {
-  nanoseconds end{};
-  for (const auto& [key, life] : history.lives) {
-    end = std::max({end, life.begin, life.killed.value_or(life.begin),
-                    life.exited.value_or(life.begin)});
-  }
-  for (const Outage& one : history.outages) {
-    end = std::max(end, one.span.begin);
-    if (one.span.end != kNotYet) end = std::max(end, one.span.end);
-  }
-  return end;
-}
 
 std::string name_of(int process, int incarnation) {
   return "process " + std::to_string(process) + "." +
@@ -394,15 +356,9 @@ void read_events(std::istream& in, History& history) {
 }
 
 void complete(History& history) {
-  history.end = end_of(history);
-  history.begin = history.end;
-  for (auto& [key, life] : history.lives) {
+  history.begin = nanoseconds::max();
+  for (const auto& [key, life] : history.lives) {
     history.begin = std::min(history.begin, life.begin);
-    if (life.stops.empty() || life.stops.back().end != kNotYet) continue;
-    life.stops.back().end = life.exited.value_or(history.end);
-  }
-  for (Outage& outage : history.outages) {
-    if (outage.span.end == kNotYet) outage.span.end = history.end;
   }
   std::sort(history.logs.begin(), history.logs.end(),
             [](const MutexLog& a, const MutexLog& b) {

@@ -104,9 +104,7 @@ struct Lifetime {
   int process = 0;
   int incarnation = 0;
   nanoseconds begin{};
-  seconds calendar{};     // Offset at its start.
-  std::size_t jumps = 0;  // How often its calendar jumped.
-  std::vector<Span> stops;
+  seconds calendar{};  // Offset at its start.
   std::optional<nanoseconds> killed;
   std::optional<nanoseconds> exited;
   int status = 0;  // If it exited.
@@ -114,11 +112,6 @@ struct Lifetime {
   std::vector<std::string> complaints;
 
   std::string who() const;  // "process 3.12"
-};
-
-struct Outage {
-  std::string what;  // "cut-off", "hang", "engine"
-  Span span;
 };
 
 // A lock that a new process took after the run.
@@ -139,14 +132,12 @@ struct KeptRow {
 struct History {
   std::vector<MutexLog> logs;
   std::map<std::pair<int, int>, Lifetime> lives;  // By process and incarnation.
-  std::vector<Outage> outages;
+  std::size_t outages = 0;  // Of the gateway.
   std::vector<Taken> taken;
   std::vector<KeptRow> rows;
   std::string problem;  // What is wrong with the driver's events.
 
-  // From the first start to the last known event.
-  nanoseconds begin{};
-  nanoseconds end{};
+  nanoseconds begin{};  // The first start.
 
   std::set<std::string> names() const;
   const Lifetime* life_of(const MutexLog& log) const;  // May be null.
@@ -166,8 +157,8 @@ struct Held {
 // the history.
 std::map<std::string, std::vector<Held>> held_by_name(const History& history);
 
-// Called by read_history() after everything was read.  Sorts the logs, ends the
-// stops and outages that have no end, and sets begin and end.
+// Called by read_history() after everything was read.  Sorts the logs and sets
+// begin.
 void complete(History& history);
 
 // Throws std::runtime_error if the directory or its `events` cannot be read.

@@ -210,17 +210,6 @@ class Judge {
   std::vector<std::string> wrongs_;
 };
 
-// From one process to another.
-std::size_t hand_overs(const History& history) {
-  std::size_t count = 0;
-  for (const auto& [name, all] : held_by_name(history)) {
-    for (std::size_t i = 1; i < all.size(); ++i) {
-      count += all[i - 1].log->process != all[i].log->process;
-    }
-  }
-  return count;
-}
-
 }  // namespace
 
 std::vector<std::string> judge(const History& history) {
@@ -228,24 +217,16 @@ std::vector<std::string> judge(const History& history) {
 }
 
 std::string counts_of(const History& history) {
-  std::size_t acquisitions = 0, losses = 0, kills = 0, stops = 0, jumps = 0;
+  std::size_t acquisitions = 0, losses = 0, kills = 0;
   for (const MutexLog& log : history.logs) {
     acquisitions += log.acquisitions.size();
     losses += log.losses;
   }
-  for (const auto& [key, life] : history.lives) {
+  for (const auto& [key, life] : history.lives)
     kills += life.killed.has_value();
-    stops += life.stops.size();
-    jumps += life.jumps;
-  }
-  const auto words = [](std::size_t count, const char* of_what) {
-    return std::to_string(count) + " " + of_what;
-  };
-  return words(acquisitions, "acquisitions, ") +
-         words(hand_overs(history), "hand-overs, ") +
-         words(losses, "losses, ") + words(kills, "kills, ") +
-         words(stops, "stops, ") + words(jumps, "calendar jumps, ") +
-         words(history.outages.size(), "outages");
+  return std::to_string(acquisitions) + " acquisitions, " +
+         std::to_string(losses) + " losses, " + std::to_string(kills) +
+         " kills, " + std::to_string(history.outages) + " outages";
 }
 
 }  // namespace torture

@@ -27,8 +27,7 @@ namespace torture {
 // What went wrong, each with its rule in front: "overlap: lock-1: ...".
 std::vector<std::string> judge(const History& history);
 
-// "61234 acquisitions, 5000 hand-overs, 300 losses, 120 kills, 130 stops, 40
-// calendar jumps, 20 outages"
+// "61234 acquisitions, 300 losses, 120 kills, 20 outages"
 std::string counts_of(const History& history);
 
 }  // namespace torture

@@ -18,7 +18,6 @@ using std::chrono::seconds;
 constexpr milliseconds kMeanPeace{10500};
 constexpr int kPercentStopped = 55;  // The others are killed.
 constexpr int kPercentKilledStopped = 20;
-constexpr int kPercentAimed = 75;
 constexpr milliseconds kLongestStop{3000};
 constexpr milliseconds kLongestAbsence{500};
 
@@ -29,10 +28,6 @@ constexpr seconds kFurthest = std::chrono::hours(12);
 constexpr milliseconds kBetweenOutages{20000};  // Half to one and a half.
 constexpr milliseconds kShortestOutage{300};
 constexpr milliseconds kLongestOutage{3000};
-constexpr milliseconds kBetweenEngines{45000};
-constexpr milliseconds kShortestEngine{100};
-constexpr milliseconds kLongestEngine{1500};
-
 class Planner {
  public:
   Planner(std::uint32_t seed, milliseconds time, bool calendars)
@@ -41,7 +36,6 @@ class Planner {
   std::vector<Deed> plan() {
     for (int i = 0; i < kProcesses; ++i) plan_process(i);
     plan_gateway();
-    plan_engine();
     std::stable_sort(deeds_.begin(), deeds_.end(),
                      [](const Deed& a, const Deed& b) { return a.at < b.at; });
     return deeds_;
@@ -100,13 +94,12 @@ class Planner {
       if (at >= time_) return at;
       bool killed = true;
       if (percent(kPercentStopped)) {
-        add(at, Kind::stop, process).aimed = percent(kPercentAimed);
+        add(at, Kind::stop, process);
         at += mostly_short(0ms, kLongestStop);
         killed = percent(kPercentKilledStopped);
         if (at >= time_) return at;
       }
-      Deed& end = add(at, killed ? Kind::kill : Kind::go_on, process);
-      if (killed) end.aimed = percent(kPercentAimed);
+      add(at, killed ? Kind::kill : Kind::go_on, process);
       if (killed) return at;
     }
   }
@@ -127,16 +120,6 @@ class Planner {
       at += mostly_short(kShortestOutage, kLongestOutage);
       if (at < time_) add(at, Kind::open);
       at += between(kBetweenOutages / 2, kBetweenOutages * 3 / 2);
-    }
-  }
-
-  void plan_engine() {
-    milliseconds at = between(kBetweenEngines / 4, kBetweenEngines / 2);
-    while (at < time_) {
-      add(at, Kind::engine_down);
-      at += mostly_short(kShortestEngine, kLongestEngine);
-      if (at < time_) add(at, Kind::engine_up);
-      at += between(kBetweenEngines / 2, kBetweenEngines * 3 / 2);
     }
   }
 

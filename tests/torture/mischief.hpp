@@ -1,5 +1,5 @@
-// What a torture does to its processes, its gateway and its engine, and when:
-// decided by chance before it begins, so that a seed repeats it.
+// What a torture does to its processes and its gateway, and when: decided by
+// chance before it begins, so that a seed repeats it.
 //
 //   for (const Deed& deed : plan(seed, minutes(10), true)) ...  // In order.
 //   for (const tests::Fault& fault : faults()) gateway.add(fault);
@@ -25,8 +25,6 @@ struct Deed {
     refuse,    // The gateway cuts all connections, and takes no new ones,
     hang,      // or lets nothing go on,
     open,      // or works again.
-    engine_down,
-    engine_up,
   };
 
   std::chrono::milliseconds at{0};  // Since the torture began.
@@ -36,7 +34,6 @@ struct Deed {
   // jump.  Of start and calendar.
   std::optional<std::chrono::seconds> offset = std::nullopt;
   std::uint32_t seed = 0;  // Of start.
-  bool aimed = false;      // Of kill and stop: at one that holds a lock.
 };
 
 // In order of time, and so that each makes sense after those before it.  What

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "tests/support/waiting.hpp"
@@ -23,8 +22,6 @@ void Swarm::start(int process, std::optional<seconds> offset,
   it.life = {process, it.life.incarnation + 1};
   it.calendar = offset ? std::make_unique<FakeCalendar>(*offset) : nullptr;
   it.stopped = false;
-  if (!it.target) it.target = std::make_unique<Target>(target_path(process));
-  it.target->forget();
   const nanoseconds time = now();
   it.process = std::make_unique<Process>(settings(it, seed));
   events_.start(it.life, time, offset.value_or(seconds(0)));
@@ -38,48 +35,30 @@ tests::ProcessSettings Swarm::settings(const Member& member,
       {tests::program_path("torture/worker"), table_, logs_,
        std::to_string(member.life.process),
        std::to_string(member.life.incarnation), std::to_string(seed),
-       way.ca_file.empty() ? "-" : way.ca_file,
-       target_path(member.life.process), std::to_string(way.pace)},
+       way.ca_file.empty() ? "-" : way.ca_file},
       environment_of(way.where)};
   if (member.calendar) member.calendar->add_to(settings.environment);
   return settings;
 }
 
-void Swarm::kill(int process, bool aimed) {
-  Member& it = member(process);
-  if (!it.process) return;
-  if (aimed) aim(it);
-  kill(it);
-}
-
-// By chance alone a blow would seldom find one that holds a lock, and has yet
-// to for a while.
-void Swarm::aim(const Member& member) const {
-  if (member.stopped) return;
-  const nanoseconds end = now() + kTimeToAim;
-  member.target->want();
-  while (!member.target->is_held() && now() < end) {
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
+void Swarm::kill(int process) {
+  if (member(process).process) kill(member(process));
 }
 
 void Swarm::kill(Member& member) {
   const nanoseconds time = now();
   member.process->signal(SIGKILL);
   events_.kill(member.life, time);
-  ++blows_;
   bury(member, member.process->wait());
 }
 
-void Swarm::stop(int process, bool aimed) {
+void Swarm::stop(int process) {
   Member& it = member(process);
   if (!it.process || it.stopped) return;
-  if (aimed) aim(it);
   const nanoseconds time = now();
   it.process->signal(SIGSTOP);
   events_.stop(it.life, time);
   it.stopped = true;
-  ++blows_;
 }
 
 void Swarm::go_on(int process) { go_on(member(process)); }

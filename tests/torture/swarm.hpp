@@ -2,8 +2,8 @@
 //
 //   Swarm swarm({{where}}, "locks", logs, events);
 //   swarm.start(3, {}, seed);
-//   swarm.stop(3, true);
-//   swarm.kill(3, false);
+//   swarm.stop(3);
+//   swarm.kill(3);
 //   swarm.end();  // All that still run.
 //
 // All that is done, and how each ended, is written among the events.  What
@@ -24,7 +24,6 @@
 #include "tests/support/process.hpp"
 #include "tests/support/whereabouts.hpp"
 #include "tests/torture/diary.hpp"
-#include "tests/torture/target.hpp"
 
 namespace torture {
 
@@ -32,8 +31,6 @@ namespace torture {
 struct Way {
   tests::Whereabouts where;
   std::string ca_file{};  // Empty: the usual one.
-  // By which leases, pauses and looks are longer, for a table that is far away.
-  int pace = 1;
 };
 
 // Used by one thread, which outlives it.  None of its processes does.
@@ -47,9 +44,8 @@ class Swarm {
   // With a calendar that is so far off, and can jump; else the machine's.
   void start(int process, std::optional<std::chrono::seconds> offset,
              std::uint32_t seed);
-  // Aimed: as soon as it holds a lock, if that is soon.
-  void kill(int process, bool aimed);
-  void stop(int process, bool aimed);
+  void kill(int process);
+  void stop(int process);
   void go_on(int process);
   void jump(int process, std::chrono::seconds offset);
   void go_on_all();
@@ -58,16 +54,11 @@ class Swarm {
   // Writes of those that have ended by themselves.
   void look();
 
-  int blows() const { return blows_; }  // Kills and stops.
-
  private:
-  static constexpr std::chrono::milliseconds kTimeToAim{400};
-
   struct Member {
     Life life;
     std::unique_ptr<tests::FakeCalendar> calendar;
     std::unique_ptr<tests::Process> process;  // Null: it does not run.
-    std::unique_ptr<Target> target;
     bool stopped = false;
   };
 
@@ -76,10 +67,6 @@ class Swarm {
   }
   tests::ProcessSettings settings(const Member& member,
                                   std::uint32_t seed) const;
-  std::string target_path(int process) const {
-    return logs_ + "/target." + std::to_string(process);
-  }
-  void aim(const Member& member) const;
   bool has_written_its_clocks(const Member& member) const;
   void kill(Member& member);
   void go_on(Member& member);
@@ -91,7 +78,6 @@ class Swarm {
   const std::string logs_;
   Events& events_;
   std::array<Member, kProcesses> members_;
-  int blows_ = 0;
 };
 
 }  // namespace torture

@@ -5,14 +5,12 @@
 // Eight processes of two threads (worker.cpp) take eight locks of one engine,
 // half of them on rows that are kept, through a gateway that spoils one request
 // in twenty (mischief.cpp).  The processes are killed, stopped and given
-// calendars hours off, the gateway is cut off, and the engine is killed and
-// started again.  When all of that is over, the waiters get in, and then a new
-// process takes every lock.  The judge reads what each saw of its locks
-// (judge.hpp).
+// calendars hours off, and the gateway is cut off.  When all of that is over,
+// the waiters get in, and then a new process takes every lock.  The judge reads
+// what each saw of its locks (judge.hpp).
 //
-// Writes minute.txt to $TORTURE_OUT (build/torture), from which tests/pictures
-// draws one of README's pictures.  If something was wrong, it leaves all logs
-// there, in logs, and the status is not 0.  The same seed does the same to the
+// If something was wrong, it leaves all logs in $TORTURE_OUT/logs (in
+// build/torture), and the status is not 0.  The same seed does the same to the
 // processes at the same times.
 #include <poll.h>
 
@@ -23,7 +21,6 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -32,8 +29,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "tests/pictures/pictures.hpp"
-#include "tests/support/durable_engine.hpp"
+#include "tests/support/engine.hpp"
 #include "tests/support/fake_calendar.hpp"
 #include "tests/support/gateway.hpp"
 #include "tests/support/in_memory.hpp"
@@ -75,12 +71,8 @@ class Places {
   Places(const Places&) = delete;
   Places& operator=(const Places&) = delete;
 
-  const fs::path& out() const { return out_; }
   std::string logs() const { return memory_.path() + "/logs"; }
   std::string left() const { return out_ / "logs"; }
-  // The gateway's faults by its own clock (CLOCK_MONOTONIC), for whoever looks
-  // for the cause of what went wrong.
-  std::string faults() const { return logs() + "/faults"; }
   void all_was_well() { well_ = true; }
 
  private:
@@ -94,11 +86,9 @@ class Places {
   bool well_ = false;
 };
 
-tests::GatewaySettings gateway_settings(std::uint32_t seed,
-                                        const Places& places) {
+tests::GatewaySettings gateway_settings(std::uint32_t seed) {
   tests::GatewaySettings settings;
   settings.seed = seed;
-  settings.events = places.faults();
   return settings;
 }
 
@@ -110,13 +100,13 @@ class Run {
       : time_(time),
         seed_(seed),
         events_(places.logs()),
-        gateway_(engine_.where().url, gateway_settings(seed, places)),
-        swarm_(ways(), engine_.where().table, places.logs(), events_) {}
+        gateway_(engine_.url(), gateway_settings(seed)),
+        swarm_(ways(), engine_.table(), places.logs(), events_) {}
 
   // Returns how many faults the gateway did.
   int run() {
     for (const auto& fault : torture::faults()) gateway_.add(fault);
-    torture::make_rows(table_at(engine_.where()));  // Past the gateway.
+    torture::make_rows(table_at(tests::at(engine_)));  // Past the gateway.
     begin_ = now();
     const auto deeds =
         torture::plan(seed_, time_, tests::FakeCalendar::works());
@@ -127,7 +117,7 @@ class Run {
     pause_until(begin_ + time_);
     end();
     take_all(std::make_shared<ddbmutex::Table>(
-                 gateway_.table_options(engine_.where().table)),
+                 gateway_.table_options(engine_.table())),
              events_);
     return gateway_.counts().all_faults();
   }
@@ -135,20 +125,19 @@ class Run {
  private:
   // Half of the processes come by TLS.
   std::vector<torture::Way> ways() const {
-    torture::Way plain{gateway_.where(engine_.where().table)};
+    torture::Way plain{gateway_.where(engine_.table())};
     torture::Way tls = plain;
     tls.where.url = gateway_.url();
     tls.ca_file = gateway_.ca_file();
     return {plain, tls};
   }
 
-  // Looks after the processes meanwhile, and says how far it is.
+  // Looks after the processes meanwhile.
   void pause_until(nanoseconds time) {
     constexpr milliseconds kLookEach = 50ms;
     for (;;) {
       if (tests::interrupted != 0) throw Interrupted();
       swarm_.look();
-      show_progress();
       const nanoseconds left = time - now();
       if (left <= 0ns) return;
       const auto ms = std::chrono::ceil<milliseconds>(left);
@@ -156,26 +145,14 @@ class Run {
     }
   }
 
-  void show_progress() {
-    constexpr seconds kEach{10};
-    const auto gone = std::chrono::duration_cast<seconds>(now() - begin_);
-    if (gone < shown_ + kEach || gone > time_) return;
-    shown_ = gone;
-    std::printf("%lld of %lld s: %d faults, %d kills and stops\n",
-                static_cast<long long>(gone.count()),
-                static_cast<long long>(time_.count()),
-                gateway_.counts().all_faults(), swarm_.blows());
-    std::fflush(stdout);
-  }
-
   void carry_out(const Deed& deed) {
     switch (deed.kind) {
       case Deed::Kind::start:
         return swarm_.start(deed.process, deed.offset, deed.seed);
       case Deed::Kind::kill:
-        return swarm_.kill(deed.process, deed.aimed);
+        return swarm_.kill(deed.process);
       case Deed::Kind::stop:
-        return swarm_.stop(deed.process, deed.aimed);
+        return swarm_.stop(deed.process);
       case Deed::Kind::go_on:
         return swarm_.go_on(deed.process);
       case Deed::Kind::calendar:
@@ -186,10 +163,6 @@ class Run {
         return block_gateway("hang", "hang");
       case Deed::Kind::open:
         return open_gateway();
-      case Deed::Kind::engine_down:
-        return kill_engine();
-      case Deed::Kind::engine_up:
-        return start_engine();
     }
   }
 
@@ -204,23 +177,10 @@ class Run {
     events_.up(outage_, now());
     outage_.clear();
   }
-  void kill_engine() {
-    events_.down("engine", now());
-    engine_.kill();
-    engine_is_down_ = true;
-  }
-  void start_engine() {
-    if (!engine_is_down_) return;
-    engine_.start();
-    events_.up("engine", now());
-    engine_is_down_ = false;
-  }
-
   // All works again, and the processes end.
   void end() {
     gateway_.clear();
     open_gateway();
-    start_engine();
     swarm_.end();
     gateway_.wait_until_quiet();
   }
@@ -228,28 +188,18 @@ class Run {
   const seconds time_;
   const std::uint32_t seed_;
   torture::Events events_;
-  tests::DurableEngine engine_;
+  tests::Engine engine_{tests::any_engine_kind()};
   tests::Gateway gateway_;
   torture::Swarm swarm_;
   nanoseconds begin_{};
-  seconds shown_{};
   std::string outage_;  // Of the gateway; empty: none.
-  bool engine_is_down_ = false;
 };
 
 // --- What comes of it --------------------------------------------------------
 
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
-}
-
 // True if nothing was wrong.
 bool report(const Places& places, const std::string& title, int faults) {
   const torture::History history = torture::read_history(places.logs());
-  write_file(places.out() / "minute.txt",
-             pictures::write(pictures::minute_of(history, title)));
   const std::vector<std::string> wrongs = torture::judge(history);
   constexpr std::size_t kMostTold = 50;
   for (std::size_t i = 0; i < std::min(wrongs.size(), kMostTold); ++i) {

@@ -2,10 +2,8 @@
 // on rows that are kept, hold them and give them back, and write down what they
 // saw (diary.hpp), until stdin is at its end:
 //
-//   worker TABLE LOGDIR PROCESS INCARNATION SEED CA_FILE|- TARGET PACE
+//   worker TABLE LOGDIR PROCESS INCARNATION SEED CA_FILE|-
 //
-// PACE times as long are leases, pauses and the time between two looks of a
-// waiter: 1 for a table on this machine, more for one that is far away.
 // Endpoint, region and keys are the environment's.  The status is 0 whatever
 // became of the locks: the logs tell.
 #include <poll.h>
@@ -27,7 +25,6 @@
 #include "ddbmutex.hpp"
 #include "tests/support/true_clock.hpp"
 #include "tests/torture/diary.hpp"
-#include "tests/torture/target.hpp"
 
 namespace {
 
@@ -42,7 +39,7 @@ using torture::now;
 constexpr milliseconds kShortestLease{300};
 constexpr milliseconds kLongestLease{2000};
 constexpr milliseconds kLongestHold{10};
-constexpr int kHoldsPerLongOne = 100;
+constexpr int kHoldsPerLongOne = 20;
 constexpr int kLongestOfLeases = 3;  // How long a long hold may be.
 constexpr milliseconds kLongestPause{100};
 constexpr milliseconds kLongestTry{2000};
@@ -50,8 +47,6 @@ constexpr milliseconds kLongestTry{2000};
 constexpr std::chrono::minutes kPatience{30};
 constexpr milliseconds kLookEach{5};       // While held.
 constexpr milliseconds kLookEachLong{20};  // In a long hold.
-
-int pace = 1;
 
 // Chances of one thread.
 class Chance {
@@ -109,8 +104,8 @@ class Witnessed {
     all.ttl = ttl;
     all.keep_row = kept;
     all.only_if_exists = kept && settings.must_exist;
-    all.first_poll = pace * 5ms;
-    all.longest_poll = pace * 100ms;
+    all.first_poll = 5ms;
+    all.longest_poll = 100ms;
     all.patience = kPatience;
     all.on_lost = [this](ddbmutex::Loss loss) {
       diary.lost(ddbmutex::name_of(loss), now());
@@ -123,9 +118,8 @@ using All = std::vector<std::unique_ptr<Witnessed>>;
 
 class Hand {
  public:
-  Hand(int thread, unsigned seed, const All& all, torture::Target& target,
-       const std::atomic<bool>& end)
-      : thread_(thread), chance_(seed), all_(all), target_(target), end_(end) {}
+  Hand(int thread, unsigned seed, const All& all, const std::atomic<bool>& end)
+      : thread_(thread), chance_(seed), all_(all), end_(end) {}
 
   void work() {
     while (!end_) {
@@ -135,7 +129,7 @@ class Hand {
         if (holds(one)) end_claim(one);
         give_back(one);
       }
-      std::this_thread::sleep_for(chance_.mostly_short(pace * kLongestPause));
+      std::this_thread::sleep_for(chance_.mostly_short(kLongestPause));
     }
   }
 
@@ -179,16 +173,9 @@ class Hand {
     return "error " + std::to_string(ec.value()) + "-" + ec.message();
   }
 
-  bool holds(Witnessed& one) {
-    const bool is_long = target_.wanted() || chance_.one_in(kHoldsPerLongOne);
-    if (is_long) target_.holds(true);
-    const bool still_ours = holds(one, is_long);
-    if (is_long) target_.holds(false);
-    return still_ours;
-  }
-
   // False if it was lost meanwhile.
-  bool holds(Witnessed& one, bool is_long) {
+  bool holds(Witnessed& one) {
+    const bool is_long = chance_.one_in(kHoldsPerLongOne);
     const nanoseconds time =
         is_long ? chance_.mostly_short(kLongestOfLeases * one.ttl)
                 : chance_.up_to(kLongestHold);
@@ -248,7 +235,6 @@ class Hand {
   const int thread_;
   Chance chance_;
   const All& all_;
-  torture::Target& target_;
   const std::atomic<bool>& end_;
 };
 
@@ -257,10 +243,9 @@ All all_mutexes(const std::string& logs, const torture::Life& life,
   All all;
   for (int i = 0; i < torture::kNames; ++i) {
     const std::string name = torture::lock_name(i);
-    const auto lease =
-        pace * (kShortestLease +
-                std::chrono::duration_cast<milliseconds>(
-                    chance.mostly_short(kLongestLease - kShortestLease)));
+    const auto lease = kShortestLease +
+                       std::chrono::duration_cast<milliseconds>(
+                           chance.mostly_short(kLongestLease - kShortestLease));
     const bool must_exist = life.process % 2 == 0;
     all.push_back(std::make_unique<Witnessed>(
         Witnessed::Settings{name, torture::diary_path(logs, life, name), lease,
@@ -270,12 +255,12 @@ All all_mutexes(const std::string& logs, const torture::Life& life,
   return all;
 }
 
-void work_until_told(const All& all, torture::Target& target, unsigned seed) {
+void work_until_told(const All& all, unsigned seed) {
   std::atomic<bool> end{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < torture::kThreads; ++i) {
-    threads.emplace_back([i, seed, &all, &target, &end] {
-      Hand(i, seed + 1 + static_cast<unsigned>(i), all, target, end).work();
+    threads.emplace_back([i, seed, &all, &end] {
+      Hand(i, seed + 1 + static_cast<unsigned>(i), all, end).work();
     });
   }
   pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -288,13 +273,11 @@ void work_until_told(const All& all, torture::Target& target, unsigned seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 9) {
+  if (argc != 7) {
     std::fprintf(stderr,
-                 "usage: worker TABLE LOGDIR PROCESS INCARNATION SEED CA|- "
-                 "TARGET PACE\n");
+                 "usage: worker TABLE LOGDIR PROCESS INCARNATION SEED CA|-\n");
     return 2;
   }
-  pace = std::stoi(argv[8]);
   ddbmutex::TableOptions options;
   options.name = argv[1];
   if (argv[6] != std::string("-")) options.ca_file = argv[6];
@@ -303,7 +286,6 @@ int main(int argc, char** argv) {
   Chance chance(seed);
   const All all = all_mutexes(argv[2], {std::stoi(argv[3]), std::stoi(argv[4])},
                               table, chance);
-  torture::Target target(argv[7]);
-  work_until_told(all, target, seed);
+  work_until_told(all, seed);
   return 0;
 }

@@ -7,11 +7,11 @@
 //   world seed N [all]       one life; its story if it is wrong (all: always)
 //   world stories N [FIRST]  N lives, and a line for each: its story's hash
 //
-// The seeds begin with FIRST, which is drawn if it is left out.  A life that
-// goes wrong is made smaller for as long as it still goes wrong in the same
-// way, and then its story is told (except by `until`).  The last line of the
-// first three is "L lives, A acquisitions, F faults, W wrong".  The status is 0
+// The seeds begin with FIRST, which is drawn if it is left out.  The story of a
+// life that goes wrong is told (except by `until`).  The last line of the first
+// three is "L lives, A acquisitions, F faults, W wrong".  The status is 0
 // if nothing is wrong.
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstddef>
@@ -19,24 +19,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/world/plan.hpp"
 #include "tests/world/runner.hpp"
-#include "tests/world/shrink.hpp"
 
 namespace {
 
 using world::Outcome;
 using world::Plan;
 
-// How many lives may be spent to make a failure smaller; fewer if they hang.
-constexpr int kLives = 400;
-constexpr int kHangingLives = 10;
-// After many lives, stories of at most so many kinds of failure are told.
+// After many lives, at most so many stories are told.
 constexpr std::size_t kStories = 3;
 
 int usage() {
@@ -47,39 +42,12 @@ int usage() {
   return 2;
 }
 
-std::uint64_t number_in(const std::string& text) {
-  const bool is_number =
-      !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  if (!is_number) throw std::invalid_argument('"' + text + "\" is no number");
-  try {
-    return std::stoull(text);
-  } catch (const std::out_of_range&) {
-    throw std::invalid_argument(text + " is too large");
-  }
-}
-
-// A number of minutes, seconds or lives.  0 would find nothing wrong.
-std::uint64_t count_in(const std::string& text) {
-  constexpr std::uint64_t kMost = 1'000'000'000;
-  const std::uint64_t number = number_in(text);
-  if (number == 0 || number > kMost) {
-    throw std::invalid_argument(text + " is not from 1 to " +
-                                std::to_string(kMost));
-  }
-  return number;
-}
+std::uint64_t number_in(const std::string& text) { return std::stoull(text); }
 
 // Short enough to be typed.
 std::uint64_t drawn() {
   std::random_device device;
   return std::uint64_t{device() % 1'000'000} * 1'000'000;
-}
-
-bool has_kind(const Outcome& outcome, const std::string& kind) {
-  for (const std::string& wrong : outcome.wrong) {
-    if (world::kind_of(wrong) == kind) return true;
-  }
-  return false;
 }
 
 void tell(const Outcome& outcome) {
@@ -89,38 +57,9 @@ void tell(const Outcome& outcome) {
   }
 }
 
-void describe(const Plan& plan) {
-  for (const std::string& line : world::description_of(plan)) {
-    std::printf("  %s\n", line.c_str());
-  }
-}
-
-std::size_t steps_of(const Plan& plan) {
-  std::size_t steps = 0;
-  for (const auto& own : plan.programs) steps += own.steps.size();
-  return steps;
-}
-
-void say_what_is_left_out(const Plan& whole, const Plan& plan) {
-  std::printf(
-      "left out: %zu of %zu programs, %zu of %zu steps, %zu of %zu faults\n",
-      whole.programs.size() - plan.programs.size(), whole.programs.size(),
-      steps_of(whole) - steps_of(plan), steps_of(whole),
-      whole.faults.size() - plan.faults.size(), whole.faults.size());
-}
-
-// Tells the smallest story found that goes wrong in the same way.
-void tell_smallest(std::uint64_t seed, const std::string& wrong) {
-  const Plan whole = world::draw_plan(seed);
-  const std::string kind = world::kind_of(wrong);
-  const auto fails = [&kind](const Plan& plan) {
-    return has_kind(world::live_apart(plan, false), kind);
-  };
-  const Plan plan =
-      world::shrink(whole, fails, kind == "hang" ? kHangingLives : kLives);
-  std::printf("\nseed %" PRIu64 ": %s\n", seed, kind.c_str());
-  say_what_is_left_out(whole, plan);
-  describe(plan);
+void tell_story(std::uint64_t seed) {
+  const Plan plan = world::draw_plan(seed);
+  std::printf("\nseed %" PRIu64 "\n", seed);
   tell(world::live_apart(plan, true));
 }
 
@@ -129,7 +68,6 @@ int live_one(std::uint64_t seed, bool all) {
   const Outcome outcome = world::live_apart(plan, all);
   if (all) {
     std::printf("seed %" PRIu64 "\n", seed);
-    describe(plan);
     tell(outcome);
   }
   std::printf("seed %" PRIu64 ": %" PRIu64 " acquisitions, %" PRIu64
@@ -137,19 +75,16 @@ int live_one(std::uint64_t seed, bool all) {
               seed, outcome.acquisitions, outcome.faults,
               world::seconds_of(outcome.length).c_str(), outcome.wrong.size());
   if (outcome.wrong.empty()) return 0;
-  if (!all) tell_smallest(seed, outcome.wrong.front());
+  if (!all) tell_story(seed);
   return 1;
 }
 
 int live_all(const world::Many& many) {
   std::printf("seeds from %" PRIu64 " on\n", many.first);
   const world::Totals totals = world::live_many(many);
-  std::set<std::string> kinds;
-  for (const auto& failure : totals.failures) {
-    if (many.until_wrong || kinds.size() == kStories) break;
-    if (!kinds.insert(world::kind_of(failure.wrong)).second) continue;
-    tell_smallest(failure.seed, failure.wrong);
-  }
+  const std::size_t stories =
+      many.until_wrong ? 0 : std::min(totals.failures.size(), kStories);
+  for (std::size_t i = 0; i < stories; ++i) tell_story(totals.failures[i]);
   std::printf("%" PRIu64 " lives, %" PRIu64 " acquisitions, %" PRIu64
               " faults, %" PRIu64 " wrong\n",
               totals.lives, totals.acquisitions, totals.faults, totals.wrong);
@@ -186,7 +121,7 @@ int run(const std::vector<std::string>& words) {
     if (words.size() == 3 && !all) return usage();
     return live_one(number_in(words[1]), all);
   }
-  const std::uint64_t number = count_in(words[1]);
+  const std::uint64_t number = number_in(words[1]);
   const std::uint64_t first = words.size() == 3 ? number_in(words[2]) : drawn();
   if (words[0] == "stories") return tell_hashes(number, first);
   world::Many many;
@@ -209,8 +144,7 @@ int run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   try {
     return run({argv + 1, argv + argc});
-  } catch (const std::invalid_argument& wrong) {
-    std::fprintf(stderr, "world: %s\n", wrong.what());
+  } catch (const std::logic_error&) {  // What should be a number is none.
     return usage();
   }
 }

@@ -29,7 +29,7 @@ struct ProgramPlan {
   Time starts{};
   std::uint64_t seed = 0;  // Of its options, and of each of its steps.
   int threads = 1;
-  // The numbers of the steps that it takes; shrinking leaves some out.
+  // The numbers of the steps that it takes.
   std::vector<int> steps;
   bool rival = false;  // A client of the library that the layout belongs to.
 };
@@ -96,8 +96,6 @@ Plan draw_plan(std::uint64_t seed);
 // For people.
 std::string seconds_of(nanoseconds time);  // "1.25 s"
 std::string description_of(const FaultPlan& fault);
-// Who lives where, and what goes wrong: one line each.
-std::vector<std::string> description_of(const Plan& plan);
 
 // What came of a life.
 struct Outcome {

@@ -219,10 +219,6 @@ Outcome live_apart(const Plan& plan, bool tells) {
   return life.outcome();
 }
 
-std::string kind_of(const std::string& wrong) {
-  return wrong.substr(0, wrong.find(':'));
-}
-
 // -- Many lives ---------------------------------------------------------------
 
 namespace {
@@ -249,7 +245,6 @@ class Crowd {
     for (Slot& slot : slots_) begin(slot);
     while (step()) {
     }
-    tell();
     return totals_;
   }
 
@@ -294,7 +289,6 @@ class Crowd {
       count(slot.seed, slot.life->outcome());
       begin(slot);
     }
-    if (steady_clock::now() - told_ > seconds(5)) tell();
     return true;
   }
 
@@ -302,32 +296,18 @@ class Crowd {
     ++totals_.lives;
     totals_.acquisitions += outcome.acquisitions;
     totals_.faults += outcome.faults;
-    totals_.years += static_cast<double>(outcome.length.count()) / 1e9 /
-                     (365.25 * 24 * 3600);
     if (outcome.wrong.empty()) return;
     ++totals_.wrong;
-    totals_.failures.push_back({seed, outcome.wrong.front()});
+    totals_.failures.push_back(seed);
     for (const std::string& wrong : outcome.wrong) {
       std::printf("seed %" PRIu64 ": %s\n", seed, wrong.c_str());
     }
     std::fflush(stdout);
   }
 
-  void tell() {
-    told_ = steady_clock::now();
-    const double passed = std::chrono::duration<double>(told_ - began_).count();
-    std::printf("%5.0f s: %" PRIu64 " lives, %" PRIu64
-                " acquisitions, %.1f years, %" PRIu64 " faults, %" PRIu64
-                " wrong\n",
-                passed, totals_.lives, totals_.acquisitions, totals_.years,
-                totals_.faults, totals_.wrong);
-    std::fflush(stdout);
-  }
-
   const Many many_;
   std::uint64_t next_;
   const steady_clock::time_point began_;
-  steady_clock::time_point told_ = began_;
   std::vector<Slot> slots_;
   Totals totals_;
 };

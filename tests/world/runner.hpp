@@ -46,17 +46,9 @@ class Apart {
 
 Outcome live_apart(const Plan& plan, bool tells);
 
-// What kind of wrong it is: the words before the first colon.
-std::string kind_of(const std::string& wrong);
-
 struct Totals {
   std::uint64_t lives = 0, acquisitions = 0, faults = 0, wrong = 0;
-  double years = 0;
-  struct Failure {
-    std::uint64_t seed = 0;
-    std::string wrong;
-  };
-  std::vector<Failure> failures;  // The first wrong of each life.
+  std::vector<std::uint64_t> failures;  // The seeds of those that went wrong.
 };
 
 struct Many {
@@ -67,8 +59,7 @@ struct Many {
   std::chrono::seconds time = std::chrono::hours(24 * 365);
   bool until_wrong = false;  // No life begins after one that goes wrong.
 };
-// Lives the seeds from `first` on, on all cores.  Prints its progress, and each
-// wrong at once.
+// Lives the seeds from `first` on, on all cores.  Prints each wrong at once.
 Totals live_many(const Many& many);
 
 }  // namespace world

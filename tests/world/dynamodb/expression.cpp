@@ -197,8 +197,6 @@ class Parser {
       name = bound->text;
     } else if (!is_name()) {
       syntax_error();
-    } else if (is_reserved(name)) {
-      fail("Attribute name is a reserved keyword: " + name);
     }
     next();
     attributes_.insert(name);

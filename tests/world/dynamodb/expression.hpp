@@ -60,7 +60,6 @@ struct KeyCondition {
 };
 KeyCondition parse_key_condition(const std::string& text, Bindings& bindings);
 
-bool is_reserved(std::string word);
 char to_upper(char c);    // Of ASCII.
 bool is_of_word(char c);  // A letter, a digit or '_'.
 

@@ -1,0 +1,195 @@
+// What the sources of keys share: their settings, one search, and the sources
+// that a profile may name.  Of those, the first that is there counts, as in
+// botocore:
+//
+//   role_arn                 with source_profile, another profile (of which
+//                            the same is asked), or credential_source; unless
+//                            there is a web_identity_token_file
+//   web_identity_token_file  with role_arn; AWS_WEB_IDENTITY_TOKEN_FILE,
+//                            AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME go before
+//                            what the profile says, each by itself
+//   sso_account_id, sso_role_name    with an sso_session, or the older way
+//   keys in the credentials file
+//   login_session            after `aws login`
+//   credential_process
+//   keys in the config file
+//
+// AWS's JavaScript SDK has another order: role, keys in either file, web
+// identity, program, single sign-on, login.  So it may use other keys if a
+// profile has several of these.
+//
+// A source_profile with keys of its own needs no role of its own, and may be
+// the profile itself.  The environment is not its source.
+//
+// The outcome is `broken` for
+//   * a role_arn with none, or both, of source_profile and credential_source;
+//   * a source_profile that does not exist, or has no keys;
+//   * profiles that name each other in a circle, or more than 200 in a row;
+//   * an mfa_serial with a role_arn, because nobody can be asked for a code;
+//   * a profile that has no keys and configures a source only in part:
+//     source_profile or credential_source without role_arn, or sso_session,
+//     sso_start_url or sso_region without sso_account_id and sso_role_name.  A
+//     search that went on would sign as the container or the instance.
+//     (botocore goes on; the JavaScript SDK refuses only a partial sign-on.)
+//   * a profile that has no keys and a source's property without a value.
+//
+// Settings that only qualify a source (duration_seconds, external_id,
+// mfa_serial, role_session_name, sso_registration_scopes) are ignored if the
+// profile does not use that source.
+//
+// The files are read anew each time.
+#ifndef DDBMUTEX_SIGV4_SOURCES_HPP
+#define DDBMUTEX_SIGV4_SOURCES_HPP
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../profile.hpp"
+#include "credentials.hpp"
+#include "from_hosts.hpp"
+#include "service_call.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// What the environment says of a web identity; what is empty it does not say.
+struct WebIdentityVariables {
+  std::string token_file;
+  std::string role_arn;
+  std::string session_name;
+};
+
+// What is remembered of the sign-on cache file (sign_on.hpp) that was read
+// last.
+struct SignOn {
+  std::string path;
+  BootTime next_refresh{};
+  // Content that could not be written to the file; empty if there is none.
+  Secret unwritten{};
+};
+
+// What the sources are configured with, and what they remember.
+struct Chain {
+  // The keys of the options and of the environment, read when this is made.
+  KeyOutcome given{};
+  KeyOutcome environment{};
+  ProfilePlace place{};
+  bool named = false;  // The profile, by the options.
+  // Why the profile could not be used when this was made.  Its settings were
+  // not read, so it stays unusable.  `missing`: because it does not exist.
+  std::string unusable{};
+  bool missing = false;
+  ContainerSettings container{};
+  Instance instance{};
+  WebIdentityVariables web_identity{};
+  Services services{};
+  std::string sso_cache{};    // ~/.aws/sso/cache; empty without a HOME.
+  std::string login_cache{};  // ~/.aws/login/cache; the same.
+  SignOn sign_on{};
+};
+
+// One search for keys.
+struct Search {
+  Chain& chain;
+  const Fetch& fetch;
+  // The profile whose keys are wanted, with its files as they are now; null
+  // until open_profile().
+  std::unique_ptr<Profile> profile{};
+  // The profiles that name another one as their source, from the first one on.
+  std::vector<std::string> path{};
+  // What ended it is how the profiles are set up.
+  bool blocked = false;
+
+  bool in_source_profile() const { return !path.empty(); }
+};
+
+// How the profiles are set up is wrong, whoever wants keys of them.
+inline KeyOutcome blocked(Search& search, std::string reason) {
+  search.blocked = true;
+  return broken_keys(std::move(reason));
+}
+inline KeyOutcome blocked(Search& search, Pieces reason) {
+  return blocked(search, sigv4::join(reason));
+}
+
+// By keys of another, that is.
+bool wants_role(const Profile& profile);
+
+// --- The sources of a profile ------------------------------------------------
+//
+// Each is `none`, and gives no reason, if the profile does not ask for it.
+
+// No source: reads the profile's files.
+KeyOutcome open_profile(Search& search);
+// role_arn with a source.
+KeyOutcome keys_by_role(Search& search);
+// role_arn with a web identity.
+KeyOutcome keys_by_web_identity(Search& search);
+// sso_account_id or sso_role_name.
+KeyOutcome keys_by_sign_on(Search& search);
+KeyOutcome keys_in_credentials_file(Search& search);
+// login_session.
+KeyOutcome keys_by_login(Search& search);
+// credential_process.
+KeyOutcome keys_by_program(Search& search);
+KeyOutcome keys_in_config_file(Search& search);
+// No source: broken if the profile configures only a part of one.  Else `none`,
+// and the reason covers all sources of the profile.
+KeyOutcome check_profile(Search& search);
+
+// All of them, for search.profile, which another one names as its source.
+KeyOutcome keys_of_source_profile(Search& search);
+
+// --- What those are made of -------------------------------------------------
+
+// A credential_process.  `place`: where that stands, for people:
+// `credential_process of profile "x" in "/home/u/.aws/config"`.
+KeyOutcome process_keys(const std::string& command, const std::string& place,
+                        const Fetch& fetch);
+
+// aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
+// and aws_account_id, as they stand in that file's section of the profile; to
+// be looked for again after a minute.
+KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
+
+struct Role {
+  std::string_view arn;
+  // What the session is called in AWS's logs.  Empty: "ddbmutex-" and sixteen
+  // random digits.
+  std::string_view session_name;
+  std::string_view external_id;  // For assume_role() alone; empty: none.
+  // Of the keys, in seconds: as many as the role allows.  Empty: not asked for,
+  // which is an hour.
+  std::string_view duration;
+  std::string place;  // For people: who wants it.
+  Setting region;     // Whose STS is asked.
+};
+
+// AssumeRole, signed with these keys.  With keys of another role, an hour is
+// the most.  REQUIRES: they were found, or have failed, or are broken.
+KeyOutcome assume_role(const Role& role, KeyOutcome source,
+                       const Services& services, const Fetch& fetch);
+
+// AssumeRoleWithWebIdentity, not signed.  What stands before and behind the
+// token in its file, blanks and line ends, counts for nothing (AWS's tools send
+// it too, and are refused).
+KeyOutcome assume_by_web_identity(const Role& role,
+                                  const std::string& token_file,
+                                  const Services& services, const Fetch& fetch);
+
+// Reads the answer to an action ("AssumeRole"); broken if it is none.  Pure.
+KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
+                         std::int64_t utc_now);
+
+// The account of "arn:aws:sts::123456789012:assumed-role/..."; empty if there
+// is none.  Pure.
+std::string account_of(std::string_view arn);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_SOURCES_HPP
