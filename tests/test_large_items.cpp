@@ -49,7 +49,7 @@ std::string empty_strings(std::size_t count = 408000) {
 
 // DynamoDB answers with plain digits, 141 bytes for each number.
 std::string small_numbers(std::size_t count) {
-  return list_of(R"({"N":"1E-130"})", count);
+  return list_of(R"({"N":"0.)" + std::string(129, '0') + R"(1"})", count);
 }
 
 std::string nested(std::size_t levels) {
