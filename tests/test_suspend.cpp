@@ -52,6 +52,20 @@ BOOST_AUTO_TEST_CASE(wait_for_a_deadline_ends_with_and_without_exchanges) {
   BOOST_TEST(!waker.woken());
 }
 
+// The notifying thread.
+BOOST_AUTO_TEST_CASE(lease_that_ended_is_told) {
+  ScriptedServer server;
+  ddbmutex::Options options = on_table(table_at(server), 1s);
+  options.auto_renew = false;
+  Told told;
+  options.on_lost = [&](ddbmutex::Loss why) { told.add(name_of(why)); };
+  const Suspended suspended;
+  DdbMutex mutex("x", options);
+  mutex.lock();
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "expired");
+}
+
 BOOST_AUTO_TEST_CASE(waiter_in_line_gives_up_in_time) {
   ScriptedServer server;
   DdbMutex mutex("x", unhurried(table_at(server)));
