@@ -675,10 +675,10 @@ struct TableOptions {
 // It has two threads, started by the first lock that needs them, at times one
 // more that fetches keys, and one that calls the logger if there is one.  At
 // most 128 renewals are in flight; leases that end first go first.  At most 32
-// releases that calls left unfinished are in flight, and at most 16 requests
-// for a lock whose callers gave up.  At most 1,000 releases are queued.  Beyond
-// that, the one whose lease ends first is dropped: that lock becomes free when
-// its lease ends.
+// releases that calls left unfinished are in flight, and at most 16 takes that
+// calls gave up.  At most 1,000 releases are queued.  If there are more, the
+// one whose lease ends first is dropped, and its lock becomes free when that
+// lease ends.
 class Table {
  public:
   // Sends nothing.  Throws an Error (bad_option) that names what is wrong or

@@ -1,7 +1,7 @@
 // An exchange from start() to finish(): the request for libcurl, what libcurl
-// waits for, its result, and the answer as it arrives.  http_setup.cpp has what
-// libcurl is told once, and http_limits.cpp what keeps peers from holding it
-// up.
+// waits for, its result, and the answer as it arrives.  http_setup.cpp sets the
+// options and callbacks of a handle.  http_limits.cpp ends exchanges that a
+// peer would hold up.
 #include "http.hpp"
 
 #include <curl/curl.h>

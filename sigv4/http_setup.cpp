@@ -1,5 +1,5 @@
-// What libcurl is told once for each handle: options, and the callbacks, which
-// only pass on to members of Exchange.
+// Sets up each libcurl handle once: its options, and its callbacks, which only
+// call members of Exchange.
 #include <curl/curl.h>
 #include <stdlib.h>
 

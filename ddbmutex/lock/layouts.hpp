@@ -66,7 +66,7 @@ class Layout {
     return policy.keep ? kept_ : deleted_;
   }
 
-  // Writes the version by which a record is told from earlier ones.
+  // Writes the version, which differs in every write of a record.
   virtual void write_version(std::string_view uuid, ServiceTime expires,
                              dynamodb::JsonWriter& json) const;
   // Writes what ":word" stands for.

@@ -84,8 +84,8 @@ void Leases::unplan(HeldLease& held) {
   set_alarm(held);
 }
 
-// The lease whose claim ends first is renewed first.  One whose last renewal
-// got no answer is sorted as if it had just been renewed, so that requests that
+// The lease whose claim ends first is renewed first.  If its last renewal got
+// no answer, it is sorted as if it had just been renewed.  So requests that
 // hang do not hold up the others.
 BootTime Leases::due_key(const HeldLease& held) {
   const BootTime end = held.lease.claim_end();

@@ -13,8 +13,9 @@ namespace sigv4 {
 
 class Descendants {
  public:
-  // Signals all of them: also those that were found before and whose parent has
-  // ended meanwhile.  `ancestor`: the same each time; is not signalled.
+  // Signals all descendants of `ancestor`, but not `ancestor` itself, which
+  // must be the same each time.  Includes those found earlier, even if their
+  // parent has ended since.
   void signal(pid_t ancestor, int signal);
 
  private:

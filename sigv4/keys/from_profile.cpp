@@ -64,8 +64,8 @@ KeyOutcome keys_in_config_file(Search& search) {
 }
 
 // The search must not go on to the container or the instance if a source is
-// configured only in part, or without a value, as a template does whose
-// variable is not set.
+// configured only in part or without a value.  (A template writes no value if
+// its variable is not set.)
 KeyOutcome check_profile(Search& search) {
   const Profile& profile = *search.profile;
   for (const auto& [property, needed] : kPartialSources) {

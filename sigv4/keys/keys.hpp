@@ -13,10 +13,9 @@
 // and repeated once.  Meanwhile the old keys stay in use.
 //
 // Keys are used until they expire.  If there are no new ones then, they are
-// used for as long as the service accepts them: a host whose clock is wrong may
-// take them for expired too early, and where EC2's metadata service is in
-// trouble, AWS lets keys live on.  Keys that the service refuses are never used
-// again.
+// used for as long as the service accepts them.  The host's clock may be wrong,
+// and AWS lets keys live on while EC2's metadata service fails.  Keys that the
+// service refuses are never used again.
 //
 // Thread safety: any thread may call any member.
 #ifndef DDBMUTEX_SIGV4_KEYS_HPP

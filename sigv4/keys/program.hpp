@@ -13,9 +13,9 @@
 // fetch, otherwise one minute.  If the kernel stops it because it uses the
 // terminal in the background, it is ended at once.
 //
-// When its time is up, or nobody waits for it any more, the program and its
-// descendants get SIGTERM, and soon after SIGKILL.  They are found by their
-// process group if they have one, else in /proc.
+// If its time is up, or if nobody waits for it any more, the program is ended.
+// It and its descendants get SIGTERM, and soon after SIGKILL.  They are found
+// by their process group if they have one, else in /proc.
 #ifndef DDBMUTEX_SIGV4_PROGRAM_HPP
 #define DDBMUTEX_SIGV4_PROGRAM_HPP
 

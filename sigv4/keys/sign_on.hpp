@@ -69,7 +69,7 @@ class CachedSignOn {
   // Sets token_ to a sign-on that has not expired.  Returns false if there is
   // none; outcome_ then says why.
   bool find_token(const std::string& cache, std::string_view name);
-  // Posts the call, whose body is JSON, and takes the new sign-on.
+  // Posts the call with a JSON body, and uses the sign-on in the answer.
   KeyOutcome post(Service service, const Setting& region, ServiceCall& call);
   // Makes `text`, a whole cache file, the sign-on, and writes it to the file.
   void replace(std::string&& text);
