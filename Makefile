@@ -73,6 +73,8 @@ COMMAND := $(BUILD)/examples/ddbmutex/ddbmutex
 COMMAND_OBJECTS := $(call objects,examples/ddbmutex/*.cpp)
 
 TESTS := $(BUILD)/tests/tests
+TEST_FILES := $(call objects,tests/*.cpp)
+PRELUDE := $(BUILD)/tests/prelude.hpp.gch
 # What the tests start as processes of their own.
 TEST_PROGRAMS := $(call programs,tests/processes/*.cpp tests/live/live.cpp \
   tests/torture/torture.cpp tests/torture/worker.cpp)
@@ -88,7 +90,7 @@ WORLD_OBJECTS := $(call objects,tests/world/*.cpp) $(DYNAMODB_OBJECTS)
 BENCHES := $(call programs,tests/bench/*.cpp)
 SIZE_PROGRAMS := $(call programs,tests/size/*.cpp)
 # Includes parts of other programs that the tests check from the inside.
-TEST_OBJECTS := $(call objects,tests/*.cpp tests/world/odd_rows.cpp \
+TEST_OBJECTS := $(TEST_FILES) $(call objects,tests/world/odd_rows.cpp \
   tests/world/plan.cpp) $(FUZZERS:=.o) \
   $(filter-out %/main.o,$(DEMO_OBJECTS) $(COMMAND_OBJECTS))
 
@@ -113,7 +115,7 @@ OF_BUILD = BUILD=$(BUILD) DDBMUTEX_BUILD=$(BUILD) FUZZ_BUILD=$(FUZZ_BUILD) \
 HOW := $(strip $(filter-out config=release CXX=g++ cxxstd=c++17,\
   config=$(config) CXX=$(CXX) cxxstd=$(cxxstd)))
 
-.PHONY: all programs fuzzers noexcept demo engine test soak torture world aws
+.PHONY: all programs fuzzers demo engine test soak torture world aws
 .PHONY: mutants fuzz bench size model systems parts sources format clean
 .PHONY: build/ddbmutex
 .SECONDARY:
@@ -122,9 +124,6 @@ HOW := $(strip $(filter-out config=release CXX=g++ cxxstd=c++17,\
 all: $(LIB) $(if $(WITHOUT),,$(EXAMPLES) $(DEMO) build/ddbmutex)
 programs: all $(TESTS) $(TEST_PROGRAMS) $(WORLD)
 fuzzers: $(FUZZERS)
-noexcept: amalgamation
-	+@$(MAKE) --no-print-directory config=noexcept ONE_FILE=1 \
-	  build/noexcept-$(notdir $(CXX))-$(cxxstd)/examples/without_exceptions
 
 setup-%:
 	@tests/setup $*
@@ -196,13 +195,15 @@ $(BUILD)/%.o: %.cpp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
 $(LIB_OBJECTS): private CXXFLAGS += $(LIBFLAGS_$(config))
-# This program has no exceptions, even if the library has.  UBSan's check of
-# vptrs needs RTTI.
-$(BUILD)/examples/without_exceptions.o: private CXXFLAGS += -fno-exceptions \
-  $(if $(filter asan,$(config)),,-fno-rtti)
 # Tests mostly wait, and are compiled more often than run.
 $(filter-out $(DYNAMODB_OBJECTS) %/support/regex.o,$(SUPPORT_OBJECTS)) \
-  $(TEST_PROGRAMS:=.o) $(call objects,tests/*.cpp): private CXXFLAGS += -O0
+  $(TEST_PROGRAMS:=.o) $(TEST_FILES) $(PRELUDE): private CXXFLAGS += -O0
+$(TEST_FILES): $(PRELUDE)
+$(TEST_FILES): private CXXFLAGS += -include $(PRELUDE:.gch=)
+$(PRELUDE): tests/prelude.hpp
+	$(SAY) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -x c++-header $< -o $@
 
 $(LIB): $(LIB_OBJECTS)
 $(TEST_SUPPORT): $(SUPPORT_OBJECTS)

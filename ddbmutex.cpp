@@ -204,12 +204,12 @@ ErrorPtr DdbMutex::Impl::with_name(ErrorPtr bad_option) const {
 
 lock::Mutex& DdbMutex::Impl::get() {
   if (lock::Mutex* own = state.peek()) return *own;
-  lock::Table& shared = table->impl_->get();
+  lock::TableState& shared = table->impl_->get();
   return state.get(shared, settings(shared));
 }
 
 std::shared_ptr<lock::MutexSettings> DdbMutex::Impl::settings(
-    lock::Table& shared) const {
+    lock::TableState& shared) const {
   const TableOptions& table_options = table->impl_->options;
   auto made =
       std::make_shared<lock::MutexSettings>(shared.client, shared.budget);
@@ -219,7 +219,7 @@ std::shared_ptr<lock::MutexSettings> DdbMutex::Impl::settings(
   made->place.attributes = detail::to_item(options.data, options.attributes);
   const bool keep = detail::keeps_rows(options.keep_row, table_options);
   lock::RowPolicy& policy = made->place.policy;
-  policy.keep = keep;
+  policy.keeps_row = keep;
   policy.keep_data = options.keep_data.value_or(keep);
   policy.must_exist = options.only_if_exists;
   detail::set_layout_policy(policy, options, table_options);
@@ -310,18 +310,18 @@ nanoseconds DdbMutex::Impl::remaining() const {
 ErrorPtr DdbMutex::Impl::require(nanoseconds min_remaining) const {
   const nanoseconds left = remaining();
   if (left > nanoseconds::zero() && left >= min_remaining) return nullptr;
-  const std::string doing = cannot_text("rely on");
+  const std::string cannot = cannot_text("rely on");
   const lock::Mutex* own = state.peek();
   if (own == nullptr || own->held() == nullptr) {
-    return detail::error_of(Errc::not_held, doing);
+    return detail::error_of(Errc::not_held, cannot);
   }
   if (left == nanoseconds::zero()) {
-    return detail::error_of(Errc::lease_lost, doing);
+    return detail::error_of(Errc::lease_lost, cannot);
   }
   const std::string text = sigv4::join(
       {sigv4::Digits(left / milliseconds(1)), " ms remain, but ",
        sigv4::Digits(min_remaining / milliseconds(1)), " ms are asked for"});
-  return detail::error_of(Errc::ends_too_soon, doing, text);
+  return detail::error_of(Errc::ends_too_soon, cannot, text);
 }
 
 // --- The calls ---------------------------------------------------------------
@@ -448,7 +448,7 @@ std::shared_ptr<void> DdbMutex::loss_signal(std::shared_ptr<void> (*make)(),
   const std::shared_ptr<Impl> impl = impl_;
   std::shared_ptr<void> signal;
   if (lock::Mutex* own = impl->state.peek()) {
-    signal = own->signal_loss(make, request_stop);
+    signal = own->loss_signal(make, request_stop);
   }
   if (signal != nullptr) return signal;
   signal = make();

@@ -196,8 +196,8 @@ class DdbMutex {
   // lease was over.
   void renew(std::error_code& ec = detail::throws());
   // The same, but only if less than min_remaining remains.  Errors: also
-  // ends_too_soon, if less remains even after the renewal, which is always so
-  // if min_remaining exceeds the ttl less its margin.
+  // ends_too_soon, if less remains even after the renewal.  That is always so
+  // if min_remaining is more than the ttl less its margin.
   void ensure(std::chrono::nanoseconds min_remaining,
               std::error_code& ec = detail::throws());
 
@@ -358,8 +358,8 @@ struct Options {
   // A holder stops a margin before the end of its lease.  The margin is 1.25 s;
   // if the ttl is below 10 s, an eighth of it; if it is above 125 s, 1 % of it.
   // So of 60 s, 58.75 s can be used after each renewal.  The margin covers
-  // clocks whose rate is wrong by up to 1 %.  Or it covers a machine that
-  // stands still, boot clock included, too briefly for any answer to show it:
+  // clocks whose rate is wrong by up to 1 %.  Or it covers a pause of the whole
+  // machine, boot clock included, that is too short for any answer to show it:
   // if the ttl is 10 s or more, a pause of up to 1.25 s lets nobody else in.
   // With a shorter ttl, such a pause can let two hosts hold the lock for up to
   // 1.25 s - ttl / 8: for 0.625 s if the ttl is 5 s, for 1 s if it is 2 s.  If
@@ -672,9 +672,9 @@ struct TableOptions {
 // The table that locks live in, with the endpoint, keys and connections for it.
 // Its mutexes share it.  Any thread may call any member.
 //
-// It has two threads, started by the first lock that needs them, at times one
-// more that fetches keys, and one that calls the logger if there is one.  At
-// most 128 renewals are in flight; leases that end first go first.  At most 32
+// The first lock that needs them starts two threads.  At times another one
+// fetches keys, and one calls the logger if there is one.  At most 128 renewals
+// are in flight; leases that end first are renewed first.  At most 32
 // releases that calls left unfinished are in flight, and at most 16 takes that
 // calls gave up.  At most 1,000 releases are queued.  If there are more, the
 // one whose lease ends first is dropped, and its lock becomes free when that
@@ -696,8 +696,8 @@ class Table {
 
   // Ends waiting calls of the table and its mutexes, and all later calls, with
   // Errc::closed (in this process).  Releases all locks that its mutexes hold,
-  // many at once, and returns those that could not be released within that
-  // time.  Their releases go on in the background until their leases are over.
+  // many at once.  Returns those that could not be released in time; their
+  // releases go on in the background until their leases are over.
   // Afterwards no mutex holds a lock, unless memory ran out all that time; a
   // thread that had locked one still unlocks it as usual.
   std::vector<Unreleased> close(
@@ -900,9 +900,9 @@ struct LockInfo {
   Attributes attributes{};
   // From list(): why the item is not a lock, or that it is too large to be
   // read.  Everything above but the name and the sort value is then empty.
-  // Otherwise: the first attribute that was left out, if any.  Of what is
-  // stored beside the record, up to 8,000 values are read, counting members of
-  // lists, maps and sets, and up to 32 levels.
+  // Otherwise: the first attribute that was left out, if any.  Of the
+  // attributes beside the record, up to 8,000 values are read, counting members
+  // of lists, maps and sets, and up to 32 levels.
   std::string problem{};
 };
 

@@ -35,9 +35,9 @@ constexpr std::size_t kMostRemembered = 65536;
 constexpr std::size_t kMostWatched = 64;
 // A candidate is taken from the first quarter, but from at least so many.
 constexpr std::size_t kLeastSpread = 16;
-// One free item in 8 comes before all others, as if it had been unchanged for
-// kPreferredAge, so that none waits for ever.
-constexpr nanoseconds kOneIn{7};
+// This share of the free items comes before all others, as if they had been
+// unchanged for kPreferredAge, so that none waits for ever.
+constexpr double kPreferredShare = 1.0 / 8;
 constexpr std::chrono::hours kPreferredAge{1000000};
 
 ErrorPtr check(const AnyOfOptions& options) {
@@ -131,10 +131,9 @@ void Pass::see(const LockInfo& item, std::optional<nanoseconds> wait,
   if (waits && BootClock::now() - row.since < *wait) return;
   Candidate candidate{item.name, item.sort_value, row.since, item.token, 0,
                       *wait};
-  const bool preferred = random.jitter(kOneIn) == nanoseconds::zero();
+  const bool preferred = random.random_share() < kPreferredShare;
   if (preferred) candidate.since -= kPreferredAge;
-  candidate.chance =
-      static_cast<std::uint64_t>(random.jitter(nanoseconds::max()).count());
+  candidate.chance = random.random_share();
   candidates.insert(std::move(candidate));
   if (candidates.size() <= kMostCandidates) return;
   candidates.erase(std::prev(candidates.end()));
@@ -151,10 +150,11 @@ void Pass::keep_rows_before() {
 }
 
 Candidate Pass::take_one(dynamodb::RetryBudget& random) {
-  const std::size_t spread = std::max(kLeastSpread, candidates.size() / 4);
-  const std::size_t last = std::min(spread, candidates.size()) - 1;
+  const std::size_t spread = std::min(
+      candidates.size(), std::max(kLeastSpread, candidates.size() / 4));
+  const double at = random.random_share() * static_cast<double>(spread);
   const auto chosen =
-      std::next(candidates.begin(), random.jitter(nanoseconds(last)).count());
+      std::next(candidates.begin(), static_cast<std::ptrdiff_t>(at));
   return std::move(candidates.extract(chosen).value());
 }
 
@@ -167,7 +167,7 @@ bool Pass::has_to_watch(const Candidate& item) const {
 
 // --- What the calls of a process share ---------------------------------------
 
-AnyOf::Impl::Shared::Shared(lock::Table& the_table, nanoseconds the_pause,
+AnyOf::Impl::Shared::Shared(lock::TableState& the_table, nanoseconds the_pause,
                             nanoseconds request_timeout)
     : table(the_table),
       first_pause(the_pause),

@@ -40,10 +40,10 @@
 //
 // Dead holders.  An item is taken once DynamoDB's clock shows that its lease
 // ended at least 3 s ago (or calendar_margin and 1 s, if that is more).  If
-// answers have no `Date`, or the row does not tell when the lease ends (layouts
-// dynamolock and awslabs), it is taken after it was seen unchanged for twice
-// its lease, or twice each.ttl if it has none, by an AnyOf that goes on
-// looking, at most 64 of those at a time.
+// answers have no `Date`, or the row does not say when the lease ends (layouts
+// dynamolock and awslabs), an AnyOf that goes on looking watches the item.  It
+// takes the item after it has seen it unchanged for twice its lease, or twice
+// each.ttl if it has no lease.  It watches at most 64 items at a time.
 //
 // Large tables.  If the time of a call is up before its pass has read the whole
 // table, it tries what the pass has found.  So it may get an item of a table
@@ -118,13 +118,12 @@ class AnyOf {
       std::error_code& ec = detail::throws());
 
   // Null if there is no free item: a pass that began after the call has read
-  // the whole table, and each free item that it found was refused, or other
-  // threads got it.  Takes request_timeout at most for the pass, and as long
-  // for each try, to wait for the try of another thread that may fail, and to
-  // give back an item that is not wanted any more.
-  // timed_out if the table is too large to be read in that time, and what was
-  // found is refused.  It waits for another thread's pass only as long as there
-  // is time for one of its own.
+  // the whole table, and every free item that it found was refused or went to
+  // another thread.  Takes at most request_timeout for each of these: the pass,
+  // each try, waiting for another thread's try that may fail, and giving back
+  // an item that is not wanted any more.  timed_out if the table is too large
+  // to be read in that time and the items that were found are refused.  Waits
+  // for another thread's pass only while there is time for one of its own.
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock(
       std::error_code& ec = detail::throws());
 

@@ -2,6 +2,7 @@
 // until it has an item, its time is up, or nothing is free.
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "../sigv4/text.hpp"
@@ -54,11 +55,10 @@ AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
                         const std::atomic<bool>* stopped)
     : impl_(impl),
       shared_(impl.get()),
-      patience_{deadline.within, deadline.left, deadline.at},
-      once_(patience_.time_left() <= nanoseconds::zero()),
-      end_(lock::add_saturating(BootClock::now(), once_
-                                                      ? impl.request_timeout()
-                                                      : patience_.time_left())),
+      limit_{deadline.within, deadline.left, deadline.at},
+      once_(limit_.time_left() <= nanoseconds::zero()),
+      end_(lock::add_saturating(BootClock::now(), once_ ? impl.request_timeout()
+                                                        : limit_.time_left())),
       stopped_(stopped),
       wait_(shared_.table.waits),
       most_refused_(kRefusedInARow) {
@@ -147,12 +147,12 @@ ErrorPtr AnyOf::Impl::Call::why_given_up() {
 // --- What to do next ---------------------------------------------------------
 
 BootTime AnyOf::Impl::Call::deadline() const {
-  if (once_ || patience_.left == nullptr) return end_;
-  return lock::add_saturating(BootClock::now(), patience_.time_left());
+  if (once_ || limit_.left == nullptr) return end_;
+  return lock::add_saturating(BootClock::now(), limit_.time_left());
 }
 
 BootTime AnyOf::Impl::Call::last_pass_begin(BootTime end) const {
-  if (patience_.forever()) return BootTime::max();
+  if (limit_.forever()) return BootTime::max();
   return end - 2 * shared_.pass_takes;
 }
 
@@ -237,10 +237,10 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::begin_wait(BootTime until) {
 
 void AnyOf::Impl::Call::wait() {
   BootTime until = wait_until_;
-  if (patience_.left != nullptr) {
+  if (limit_.left != nullptr) {
     until = std::min(until, BootClock::now() + kLookAtClock);
   }
-  sigv4::drive(nullptr, 0, until, wait_.waker());
+  sigv4::wait_until(until, wait_.waker());
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   waits_ = false;
 }
@@ -252,20 +252,20 @@ ErrorPtr AnyOf::Impl::Call::read_table() {
   dynamodb::Selection selection =
       detail::selection_of(table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
-  dynamodb::Caller caller{shared_.table.client, shared_.table.budget,
-                          BootTime::max(), wait_.waker(),
-                          impl_.request_timeout()};
-  const bool forever = patience_.forever();
-  if (!forever) caller.moving_deadline = [this] { return deadline(); };
-  dynamodb::Items items(caller, selection,
+  dynamodb::CallContext context{shared_.table.client, shared_.table.budget,
+                                BootTime::max(), wait_.waker(),
+                                impl_.request_timeout()};
+  const bool forever = limit_.forever();
+  if (!forever) context.moving_deadline = [this] { return deadline(); };
+  dynamodb::Items items(context, selection,
                         forever ? nanoseconds_of(impl_.options.each.patience)
                                 : nanoseconds::max());
   bool time_is_up = false;  // `accept` may be slow.
   while (!time_is_up && !wait_.waker()->woken()) {
-    LockInfo item;
-    if (!detail::describe_next(items, table, item)) break;
-    if (is_wanted(item)) {
-      reading_->see(item, wait_for_lease(item), shared_.table.budget);
+    const std::optional<LockInfo> item = detail::describe_next(items, table);
+    if (!item) break;
+    if (is_wanted(*item)) {
+      reading_->see(*item, wait_for_lease(*item), shared_.table.budget);
     }
     time_is_up = BootClock::now() >= deadline();
   }
@@ -315,7 +315,7 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
                                   "the table has not been read to its end")
                : detail::error_of(answer, impl_.cannot_lock(),
                                   impl_.table().endpoint());
-  if (!no_fault && (patience_.forever() || !is_transient(answer.fault))) {
+  if (!no_fault && (limit_.forever() || !is_transient(answer.fault))) {
     return why;
   }
   reading_->extent = Pass::Extent::part;
@@ -397,7 +397,7 @@ ErrorPtr AnyOf::Impl::Call::judge_error(std::error_code ec) {
   const BootTime now = BootClock::now();
   failing_since_ = std::min(failing_since_, now);
   const nanoseconds patience = nanoseconds_of(impl_.options.each.patience);
-  if (patience_.forever() &&
+  if (limit_.forever() &&
       now >= lock::add_saturating(failing_since_, patience)) {
     return error;
   }

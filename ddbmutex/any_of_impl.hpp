@@ -1,4 +1,4 @@
-// What an AnyOf is inside: its options, what a pass over its table has found,
+// The inside of an AnyOf: its options, what a pass over its table has found,
 // what all its calls in one process share, and one call.
 #ifndef DDBMUTEX_ANY_OF_IMPL_HPP
 #define DDBMUTEX_ANY_OF_IMPL_HPP
@@ -37,7 +37,7 @@ struct Candidate {
   std::string sort_value{};
   BootTime since{};  // Every pass since then has seen its row unchanged.
   std::uint64_t token = 0;
-  std::uint64_t chance = 0;  // Decides between items that are equal otherwise.
+  double chance = 0;  // Random; decides between items that are equal otherwise.
   // More than 0 if the item is held and its row does not say when the lease
   // ends: a DdbMutex may take it after it has seen it unchanged for so long.
   std::chrono::nanoseconds watch_for{};
@@ -136,7 +136,7 @@ struct AnyOf::Impl::Shared {
     BootTime due;
   };
 
-  Shared(lock::Table& the_table, std::chrono::nanoseconds the_pause,
+  Shared(lock::TableState& the_table, std::chrono::nanoseconds the_pause,
          std::chrono::nanoseconds request_timeout);
 
   // Ends the calls that were made with this `stopped`; null: all calls.
@@ -160,7 +160,7 @@ struct AnyOf::Impl::Shared {
 
   std::list<Watched>::iterator find_watched(const any_of::Candidate& item);
 
-  lock::Table& table;
+  lock::TableState& table;
   const std::chrono::nanoseconds first_pause;
   sigv4::Mutex mutex;
   // All below: GUARDED_BY(mutex)
@@ -248,7 +248,7 @@ class AnyOf::Impl::Call {
 
   Impl& impl_;
   Shared& shared_;
-  const lock::Patience patience_;
+  const lock::WaitLimit limit_;
   const bool once_;  // try_lock()
   const std::uint64_t thread_ = lock::this_thread();
   BootTime end_;  // The deadline, for calls without a clock of their own.

@@ -55,7 +55,7 @@ struct Decimal {
   long exponent = 0;
 };
 
-// Takes the digits off the front of the text.
+// Removes the digits at the front of the text, and returns them.
 std::string_view take_digits(std::string_view& text) {
   const std::size_t end =
       std::min(text.find_first_not_of("0123456789"), text.size());
@@ -64,7 +64,8 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-// Takes one of the characters off the front.  0 if none is there.
+// Removes the first character of the text if it is one of `characters`, and
+// returns it; else NUL.
 char take_one_of(const char* characters, std::string_view& text) {
   if (text.empty() || text.find_first_of(characters) != 0) return '\0';
   const char taken = text.front();
@@ -103,12 +104,12 @@ const char* not_a_number(std::string_view text) {
   if (!read_decimal(text, number)) return "not a decimal number";
   if (number.digits.empty()) return "";
   if (number.digits.size() > kMostDigits) return "more than 38 digits";
-  const long exponent = number.exponent - 1;  // Of d.ddd, not 0.dddd.
+  const long exponent = number.exponent - 1;  // DynamoDB's: d.ddd, not 0.dddd.
   if (exponent > kHighestExponent) return "too large a number";
   return exponent < kLowestExponent ? "too small a number" : "";
 }
 
-// Equal for equal values.
+// The value in a form that is the same for equal values: 1 and 1.0 are equal.
 std::string value_text(const Attribute& attribute) {
   Decimal number;
   if (attribute.type != Type::number ||
@@ -122,14 +123,19 @@ std::string value_text(const Attribute& attribute) {
 
 // --- What DynamoDB would refuse ----------------------------------------------
 
-// Why it cannot be stored, whatever its members are; "" if it can.  `levels`:
-// how many more lists and maps may be nested.
+bool is_set(Type type) {
+  return type == Type::string_set || type == Type::number_set ||
+         type == Type::binary_set;
+}
+
+// Why DynamoDB would not store it, apart from its members; "" if it would.
+// `levels`: how many more lists and maps may be nested.
 const char* not_storable(const Attribute& attribute, int levels) {
   const std::string& value = attribute.value;
   const bool has_members = !attribute.members.empty();
   switch (attribute.type) {
     case Type::string:
-      if (!lock::is_utf8(value)) return "not UTF-8";
+      if (!sigv4::is_utf8(value)) return "not UTF-8";
       break;
     case Type::number:
       if (const char* why = not_a_number(value); *why != '\0') return why;
@@ -143,11 +149,11 @@ const char* not_storable(const Attribute& attribute, int levels) {
       if (!value.empty()) return "a value, which its type does not have";
       break;
   }
-  if (attribute.type <= Type::null) {
-    return has_members ? "members, which its type does not have" : "";
+  if (is_set(attribute.type)) return has_members ? "" : "an empty set";
+  if (attribute.type == Type::list || attribute.type == Type::map) {
+    return levels > 0 ? "" : "lists and maps nested more than 32 deep";
   }
-  if (attribute.type < Type::list) return has_members ? "" : "an empty set";
-  return levels > 0 ? "" : "lists and maps nested more than 32 deep";
+  return has_members ? "members, which its type does not have" : "";
 }
 
 Type type_of_members(Type set) {
@@ -163,8 +169,8 @@ struct Checker {
   const TableOptions& table;
   const char* const field;  // The option that errors name.
   Names seen{};
-  std::string
-      where{};  // `"name": ` while the value of an attribute is checked.
+  // How errors begin: `"name": ` while the value of an attribute is checked.
+  std::string where{};
 
   ErrorPtr bad(std::string_view why) const {
     std::string text = where;
@@ -172,7 +178,7 @@ struct Checker {
     return detail::bad_option({field, text.c_str()});
   }
 
-  // Each name may come once.
+  // Checks a name and adds it to `names`, which must not have it yet.
   ErrorPtr add_name(const std::string& name, Names& names) const {
     const char* why =
         name.empty()
@@ -188,7 +194,8 @@ struct Checker {
                : bad(sigv4::in_quotes(name) + " is given twice");
   }
 
-  // `removed`: then `data` is allowed, too.  To set it there is Changes::data.
+  // Adds the name of an attribute.  `data` may be removed, but not set, because
+  // Changes::data sets it.
   ErrorPtr add(const std::string& name, bool removed) {
     if (ErrorPtr wrong = add_name(name, seen)) return wrong;
     if (lock::is_record_attribute(*detail::find_layout(table), name) &&
@@ -204,19 +211,18 @@ struct Checker {
   ErrorPtr check(const Attribute& attribute, int levels) const {
     const char* why = not_storable(attribute, levels);
     if (*why != '\0') return bad(why);
-    const bool is_set = attribute.type < Type::list;
-    const bool is_map = attribute.type == Type::map;
-    Names names_or_values;
+    const bool in_set = is_set(attribute.type);
+    const bool in_map = attribute.type == Type::map;
+    Names names, values;
     for (const Attribute& member : attribute.members) {
-      if (is_set && member.type != type_of_members(attribute.type)) {
+      if (in_set && member.type != type_of_members(attribute.type)) {
         return bad("a member that is not of the set's type");
       }
-      if (!is_map && !member.name.empty()) return bad("a member with a name");
-      ErrorPtr wrong =
-          is_map ? add_name(member.name, names_or_values) : nullptr;
+      if (!in_map && !member.name.empty()) return bad("a member with a name");
+      ErrorPtr wrong = in_map ? add_name(member.name, names) : nullptr;
       if (!wrong) wrong = check(member, levels - 1);
       if (wrong) return wrong;
-      if (is_set && !names_or_values.insert(value_text(member)).second) {
+      if (in_set && !values.insert(value_text(member)).second) {
         return bad("a member is given twice");
       }
     }
@@ -278,15 +284,17 @@ bool operator==(const Attribute& a, const Attribute& b) {
   if (a.name != b.name || a.type != b.type) return false;
   if (value_text(a) != value_text(b)) return false;
   if (a.type == Type::list) return a.members == b.members;
-  // Of several members of `b` that are equal it does not matter which is taken.
-  std::vector<char> taken(b.members.size(), false);
+  if (a.members.size() != b.members.size()) return false;
+  // std::is_permutation() compares a pair of members more than once, which
+  // doubles its time with each level of nested maps.
+  std::vector<bool> matched(b.members.size());
   for (const Attribute& one : a.members) {
     std::size_t at = 0;
-    while (at < taken.size() && (taken[at] || !(one == b.members[at]))) ++at;
-    if (at == taken.size()) return false;
-    taken[at] = true;
+    while (at < matched.size() && (matched[at] || one != b.members[at])) ++at;
+    if (at == matched.size()) return false;
+    matched[at] = true;
   }
-  return a.members.size() == taken.size();
+  return true;
 }
 
 namespace detail {

@@ -197,29 +197,29 @@ ErrorPtr make_error(std::error_code code, const std::string& text,
                                  std::string(field), std::string(request_id));
 }
 
-ErrorPtr error_of(std::error_code code, const std::string& doing,
+ErrorPtr error_of(std::error_code code, const std::string& cannot,
                   std::string_view details, std::string_view request_id) {
   return make_error(
       code,
-      sigv4::join({doing, ": ", code.message(), sigv4::if_any(": ", details)}),
+      sigv4::join({cannot, ": ", code.message(), sigv4::if_any(": ", details)}),
       {}, request_id);
 }
 
-ErrorPtr error_of(const Answer& answer, const std::string& doing,
+ErrorPtr error_of(const Answer& answer, const std::string& cannot,
                   const std::string& endpoint) {
   const bool no_table = answer.fault == Fault::no_table;
-  return error_of(answer, doing, endpoint,
+  return error_of(answer, cannot, endpoint,
                   no_table ? " (Table::create() creates it)" : "");
 }
 
-ErrorPtr error_of(const Answer& answer, const std::string& doing,
+ErrorPtr error_of(const Answer& answer, const std::string& cannot,
                   const std::string& endpoint, const char* remark) {
   const std::error_code code = code_of(answer.fault);
   // The endpoint is named because a wrong one may answer in the same words.
   return make_error(
       code,
-      sigv4::join({doing, sigv4::if_any(" at ", endpoint), ": ", code.message(),
-                   sigv4::if_any(": ", answer.message), remark,
+      sigv4::join({cannot, sigv4::if_any(" at ", endpoint), ": ",
+                   code.message(), sigv4::if_any(": ", answer.message), remark,
                    sigv4::if_any(" (request ", answer.request_id, ")")}),
       answer.option, answer.request_id);
 }
@@ -242,7 +242,7 @@ ErrorPtr check_all(std::initializer_list<CheckedOption> options) {
 
 const char* text_problem(const std::string& text, std::size_t most,
                          const char* too_long) {
-  if (!lock::is_utf8(text)) return "not UTF-8";
+  if (!sigv4::is_utf8(text)) return "not UTF-8";
   return text.size() > most ? too_long : "";
 }
 
@@ -289,7 +289,7 @@ void ErrorReporter::report(const Error* error, std::error_code& ec) {
 void run(ErrorReporter& reporter, std::error_code& ec,
          sigv4::FunctionRef<ErrorPtr()> call) {
   const NoCancellation guard;
-  const std::shared_ptr<void> self = reporter.hold();
+  const std::shared_ptr<void> self = reporter.keep_alive();
   if (reporter.unusable) return reporter.report(reporter.unusable.get(), ec);
   ErrorPtr error;
   if (sigv4::try_with_memory([&] { error = call(); })) {

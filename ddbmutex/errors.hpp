@@ -31,18 +31,18 @@ ErrorPtr make_error(std::error_code code, const std::string& text,
                     std::string_view field = {},
                     std::string_view request_id = {});
 
-// The error of a failed call.  `doing` begins the text: what cannot_text()
+// The error of a failed call.  `cannot` begins the text: what cannot_text()
 // returns.  `details` may be empty.
-ErrorPtr error_of(std::error_code code, const std::string& doing,
+ErrorPtr error_of(std::error_code code, const std::string& cannot,
                   std::string_view details = {},
                   std::string_view request_id = {});
 // The same for an answer with a fault, to a request to the lock's own table.
 // An empty `endpoint` is left out.
-ErrorPtr error_of(const dynamodb::Answer& answer, const std::string& doing,
+ErrorPtr error_of(const dynamodb::Answer& answer, const std::string& cannot,
                   const std::string& endpoint);
 // The same for any other request.  `remark` is appended; it is empty or begins
 // with a space.
-ErrorPtr error_of(const dynamodb::Answer& answer, const std::string& doing,
+ErrorPtr error_of(const dynamodb::Answer& answer, const std::string& cannot,
                   const std::string& endpoint, const char* remark);
 
 // `cannot lock "name" in table "table"`; `what` is "lock".
@@ -95,8 +95,8 @@ class ErrorReporter {
 
   ErrorPtr unusable;  // Why no call can succeed; set by a constructor.
 
-  // While the result exists, the object does, too.
-  std::shared_ptr<void> hold() const { return self_.lock(); }
+  // The object exists at least as long as the result.
+  std::shared_ptr<void> keep_alive() const { return self_.lock(); }
 
  private:
   struct LastError {

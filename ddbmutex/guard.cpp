@@ -4,7 +4,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "dynamodb/ask.hpp"
@@ -20,28 +19,31 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::error_of;
 using detail::ErrorPtr;
-using detail::run;
 using dynamodb::Answer;
 using dynamodb::Fault;
 using std::chrono::nanoseconds;
 
 namespace {
 
-// Writes the ConditionCheck that the lock is ours, and sets `held` to the lease
-// that it names.  Our own clock does not matter here, because DynamoDB decides.
+// Writes a ConditionCheck that fails unless we hold the lock, and sets `held`
+// to our lease.  Our own clock does not matter here, because DynamoDB decides.
 // `mutex` is null if nobody has locked it in this process.
-ErrorPtr check_of(const lock::Mutex* mutex, const std::string& doing,
+ErrorPtr check_of(const lock::Mutex* mutex, const std::string& cannot,
                   lock::HeldLeasePtr& held, sigv4::Text& check) {
   if (mutex != nullptr) held = mutex->held_for_writes();
-  if (held == nullptr) return error_of(Errc::not_held, doing);
+  if (held == nullptr) return detail::error_of(Errc::not_held, cannot);
   lock::Request request;
   request.verb = lock::Request::Verb::check;
   request.uuid = held->lease.uuid();
   request.token = held->lease.token();
   lock::write_request(mutex->settings().place, request, check);
   return nullptr;
+}
+
+// The lock's ConditionCheck is the first part of the transaction.
+bool lock_check_failed(const Answer& answer) {
+  return answer.fault == Fault::condition_failed && answer.part == 0;
 }
 
 // A transaction names the user's tables and items as well as the lock's.  Only
@@ -52,6 +54,8 @@ const char* remark_on(const Answer& answer) {
     case Fault::access_denied:
       return " (it may be any table of the write, or the lock's)";
     case Fault::bad_request:
+      // -1: DynamoDB names no part, so the request itself is wrong.  The lock's
+      // part is ours, so it is the write.
       return answer.part < 0 ? " (of the write, not of the lock)" : "";
     default:
       return "";
@@ -59,26 +63,28 @@ const char* remark_on(const Answer& answer) {
 }
 
 // Null if the writes were made.
-ErrorPtr error_of_write(const Answer& answer, const std::string& doing,
+ErrorPtr error_of_write(const Answer& answer, const std::string& cannot,
                         const std::string& endpoint) {
-  const bool ours = answer.part == 0;
   switch (answer.fault) {
     case Fault::none:
       return nullptr;
     case Fault::cancelled:
-      return error_of(Errc::closed, doing);
+      return detail::error_of(Errc::closed, cannot);
     case Fault::condition_failed:
-      return error_of(ours ? Errc::lease_lost : Errc::condition_failed, doing,
-                      ours ? std::string_view() : answer.message,
-                      answer.request_id);
+      if (lock_check_failed(answer)) {
+        return detail::error_of(Errc::lease_lost, cannot, "",
+                                answer.request_id);
+      }
+      return detail::error_of(Errc::condition_failed, cannot, answer.message,
+                              answer.request_id);
     default:
-      return detail::error_of(answer, doing, endpoint, remark_on(answer));
+      return detail::error_of(answer, cannot, endpoint, remark_on(answer));
   }
 }
 
 // DynamoDB forgets a ClientRequestToken after ten minutes (its API reference,
-// TransactWriteItems).  No attempt may come later.
-constexpr std::chrono::minutes kTokenLasts{9};
+// TransactWriteItems).  A later retry could make the writes twice.
+constexpr std::chrono::minutes kRetryWritesFor{9};
 
 }  // namespace
 
@@ -86,18 +92,18 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     const std::string problem = dynamodb::problem_of_writes(items);
     if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
-    const std::string doing = impl.cannot_text("write under");
+    const std::string cannot = impl.cannot_text("write under");
     const lock::Mutex* mutex = impl.state.peek();
     lock::HeldLeasePtr held;
     sigv4::Text check;
-    if (ErrorPtr none = check_of(mutex, doing, held, check)) return none;
-    lock::Table& table = impl.table->impl_->get();
+    if (ErrorPtr error = check_of(mutex, cannot, held, check)) return error;
+    lock::TableState& table = impl.table->impl_->get();
     const lock::Waits::One wait(table.waits);
-    if (wait.waker() == nullptr) return error_of(Errc::closed, doing);
+    if (wait.waker() == nullptr) return detail::error_of(Errc::closed, cannot);
     const nanoseconds request_timeout = mutex->settings().request_timeout;
     const nanoseconds patience = std::max(
         request_timeout,
-        std::min<nanoseconds>(mutex->settings().patience, kTokenLasts));
+        std::min<nanoseconds>(mutex->settings().patience, kRetryWritesFor));
     // Every attempt sends the same body with the same token, so that DynamoDB
     // makes the writes only once.
     const Answer answer = dynamodb::ask(
@@ -107,12 +113,13 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
         dynamodb::Action::transact_write_items,
         dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,
         dynamodb::read_cancellation);
-    if (answer.fault == Fault::condition_failed && answer.part == 0) {
+    if (lock_check_failed(answer)) {
+      // The lock is lost.  A renewal finds out how, and the loss is reported.
       table.renewer->confirm_loss(
           *held, lock::add_saturating(BootClock::now(), request_timeout),
           *wait.waker());
     }
-    return error_of_write(answer, doing, impl.table->impl_->endpoint());
+    return error_of_write(answer, cannot, impl.table->impl_->endpoint());
   });
 }
 

@@ -22,8 +22,8 @@ constexpr char kUsualPrefix[] = "ddblock-";  // In TableOptions.
 // How far apart the wall clocks of other programs' hosts may be.
 constexpr milliseconds kUsualMargin{2000};
 
-const lock::Layout::Habits& habits_of(const TableOptions& table) {
-  return find_layout(table)->habits;
+const lock::Layout::Defaults& defaults_of(const TableOptions& table) {
+  return find_layout(table)->defaults;
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void set_layout_defaults(TableOptions& table) {
   const lock::Layout* layout = find_layout(table);
   if (layout == nullptr || layout == &lock::kDdblock) return;
   if (table.prefix == kUsualPrefix) table.prefix.clear();
-  if (layout->habits.stores_end && !table.calendar_margin) {
+  if (layout->defaults.stores_end && !table.calendar_margin) {
     table.calendar_margin = kUsualMargin;
   }
 }
@@ -68,7 +68,7 @@ ErrorPtr check_layout(const TableOptions& table) {
   if (find_layout(table) == nullptr) {
     return bad_option({"layout", "not in this build"});
   }
-  const bool stores_end = habits_of(table).stores_end;
+  const bool stores_end = defaults_of(table).stores_end;
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
   if (margin < milliseconds(0) || margin > std::chrono::hours(24)) {
     const std::string problem = sigv4::join(
@@ -88,22 +88,22 @@ ErrorPtr check_layout(const TableOptions& table) {
 #endif
 
 bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table) {
-  return keep_row.value_or(habits_of(table).keeps_rows);
+  return keep_row.value_or(defaults_of(table).keeps_rows);
 }
 
 ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
   if (table.layout == Layout::ddblock) return nullptr;
-  const lock::Layout::Habits& habits = habits_of(table);
+  const lock::Layout::Defaults& defaults = defaults_of(table);
   if (options.fencing) {
     return bad_option(
         {"fencing", "a layout that is shared has no fencing tokens"});
   }
-  if (habits.must_exist && !keeps_rows(options.keep_row, table)) {
+  if (defaults.must_exist && !keeps_rows(options.keep_row, table)) {
     return bad_option({"keep_row", "rows are always kept in this layout"});
   }
   // Old clients wrote the lease in seconds, so readers of these layouts take a
   // smaller number for seconds (lock/layouts.cpp).
-  if (!habits.stores_end && options.ttl < milliseconds(1000)) {
+  if (!defaults.stores_end && options.ttl < milliseconds(1000)) {
     const std::string problem =
         sigv4::join({sigv4::Digits(options.ttl.count()),
                      " ms is less than 1 s, the least in this layout"});
@@ -118,12 +118,12 @@ void set_layout_policy(RowPolicy& policy, const Options& options,
   policy.needs_date = policy.margin > milliseconds(0);
   if (table.layout == Layout::ddblock) return;
   using Take = RowPolicy::Take;
-  const lock::Layout::Habits& habits = habits_of(table);
-  policy.stores_end = habits.stores_end;
-  policy.needs_date = habits.stores_end;
-  policy.must_exist = policy.must_exist || habits.must_exist;
+  const lock::Layout::Defaults& defaults = defaults_of(table);
+  policy.stores_end = defaults.stores_end;
+  policy.needs_date = defaults.stores_end;
+  policy.must_exist = policy.must_exist || defaults.must_exist;
   policy.looks_first = table.lease_as_found;
-  policy.take = habits.take;
+  policy.take = defaults.take;
   if (policy.take == Take::updates) {
     policy.keep_data = options.keep_data.value_or(true);
   } else if (policy.take == Take::puts) {

@@ -63,12 +63,13 @@ void describe_record(const Row& row, const TableOptions& options,
 
 }  // namespace
 
-void detail::describe(dynamodb::Item&& item, const TableOptions& options,
-                      const dynamodb::Client& client, LockInfo& info) {
+LockInfo detail::describe(dynamodb::Item&& item, const TableOptions& options,
+                          const dynamodb::Client& client) {
   const Row row = lock::read_row(std::move(item), *find_layout(options));
+  LockInfo info;
   if (row.kind == Row::Kind::unknown) {
     info.problem = row.problem;
-    return;
+    return info;
   }
   info.keep_row = row.has_token || row.kind == Row::Kind::bare;
   info.data = data_of(row.others);
@@ -82,6 +83,7 @@ void detail::describe(dynamodb::Item&& item, const TableOptions& options,
   if (row.kind == Row::Kind::record) {
     describe_record(row, options, client, info);
   }
+  return info;
 }
 
 dynamodb::Selection detail::selection_of(const TableOptions& options,
@@ -102,23 +104,24 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   return selection;
 }
 
-bool detail::describe_next(dynamodb::Items& items, const TableOptions& options,
-                           LockInfo& info) {
+std::optional<LockInfo> detail::describe_next(dynamodb::Items& items,
+                                              const TableOptions& options) {
   while (dynamodb::Item* item = items.next()) {
-    std::string_view name = text_of(*item, options.key);
+    const std::string key(text_of(*item, options.key));
     // An item whose key is not a string, or is empty, is not a lock.
-    if (name.empty() || !sigv4::begins_with(name, options.prefix)) continue;
-    name.remove_prefix(options.prefix.size());
-    info.name = name;
-    info.sort_value = text_of(*item, options.sort_key);
+    if (key.empty() || !sigv4::begins_with(key, options.prefix)) continue;
+    const std::string sort_value(text_of(*item, options.sort_key));
+    LockInfo info;
     if (items.too_large()) {
       info.problem = "it is too large to be read";
     } else {
-      describe(std::move(*item), options, items.client(), info);
+      info = describe(std::move(*item), options, items.client());
     }
-    return true;
+    info.name = key.substr(options.prefix.size());
+    info.sort_value = sort_value;
+    return info;
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace v0

@@ -43,7 +43,7 @@ class Call {
  public:
   // `what`: how errors call it, such as "list".  `name`: of the lock; null: the
   // call is about the table itself.  All arguments must outlive the Call.
-  Call(lock::Table& table, const TableOptions& options, const char* what,
+  Call(lock::TableState& table, const TableOptions& options, const char* what,
        const std::string* name = nullptr)
       : table_(table),
         options_(options),
@@ -52,7 +52,7 @@ class Call {
         wait_(table.waits) {}
 
   ErrorPtr error_of(Errc why, std::string_view more = {}) const {
-    return detail::error_of(why, doing(), more);
+    return detail::error_of(why, cannot(), more);
   }
   // Only close() wakes a call.  Without a waker, the table was closed before.
   ErrorPtr error_of(const Answer& answer) const {
@@ -60,17 +60,19 @@ class Call {
     if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
       return error_of(Errc::closed);
     }
-    return detail::error_of(answer, doing(), table_.client.endpoint());
+    return detail::error_of(answer, cannot(), table_.client.endpoint());
   }
   // The same, or why locks cannot live in the table that the answer describes.
   // Remembers whether the key is wrong.
   ErrorPtr error_of_table(const Answer& answer) const {
-    using Key = dynamodb::Client::Key;
-    if (answer.fault == Fault::no_table) table_.client.set_key(Key::unknown);
+    using TableKey = dynamodb::Client::TableKey;
+    if (answer.fault == Fault::no_table) {
+      table_.client.set_table_key(TableKey::unknown);
+    }
     if (ErrorPtr error = error_of(answer)) return error;
     std::string wrong = detail::wrong_key(*answer.table, options_);
-    table_.client.set_key(wrong.empty() ? Key::unknown : Key::wrong,
-                          std::move(wrong));
+    table_.client.set_table_key(
+        wrong.empty() ? TableKey::unknown : TableKey::wrong, std::move(wrong));
     return detail::unfit(*answer.table, options_);
   }
 
@@ -79,9 +81,9 @@ class Call {
     sigv4::Text body;
     lock::write_request(target, request, body);
     const bool looks = request.verb == lock::Request::Verb::look;
-    return dynamodb::ask(caller(), lock::action_of(request.verb, target.policy),
-                         body, maybe_applied, nullptr,
-                         lock::wanted_of(*target.layout, looks));
+    return dynamodb::ask(
+        context(), lock::action_of(request.verb, target.policy), body,
+        maybe_applied, nullptr, lock::wanted_of(*target.layout, looks));
   }
   // The item as it stands, if there is one.
   Answer look(const lock::RowTarget& target, LockInfo& info) const {
@@ -89,13 +91,13 @@ class Call {
     look.consistent = true;
     Answer answer = ask(target, look);
     if (answer.item) {
-      detail::describe(std::move(*answer.item), options_, table_.client, info);
+      info = detail::describe(std::move(*answer.item), options_, table_.client);
     }
     return answer;
   }
-  dynamodb::Caller caller() const { return caller(options_.patience); }
+  dynamodb::CallContext context() const { return context(options_.patience); }
   // If the table was closed before, the time is up already.
-  dynamodb::Caller caller(milliseconds patience) const {
+  dynamodb::CallContext context(milliseconds patience) const {
     sigv4::Waker* const waker = wait_.waker();
     return {table_.client, table_.budget,
             waker != nullptr
@@ -106,13 +108,13 @@ class Call {
   }
 
  private:
-  std::string doing() const {
+  std::string cannot() const {
     return name_ != nullptr ? detail::cannot_text(what_, *name_, options_.name)
                             : sigv4::join({"cannot ", what_, " table ",
                                            sigv4::in_quotes(options_.name)});
   }
 
-  lock::Table& table_;
+  lock::TableState& table_;
   const TableOptions& options_;
   const char* const what_;
   const std::string* const name_;
@@ -120,7 +122,7 @@ class Call {
 };
 
 // `name`: only the locks of this name, of all sort values; null: all locks.
-ErrorPtr list_locks(lock::Table& table, const TableOptions& options,
+ErrorPtr list_locks(lock::TableState& table, const TableOptions& options,
                     const std::string* name,
                     const std::function<bool(const LockInfo&)>& each) {
   const Call call(table, options, "list");
@@ -131,12 +133,11 @@ ErrorPtr list_locks(lock::Table& table, const TableOptions& options,
   }
   // Patience counts for each page, because a large table and a slow `each` are
   // not errors.
-  dynamodb::Items items(call.caller(milliseconds::max()), selection,
+  dynamodb::Items items(call.context(milliseconds::max()), selection,
                         detail::nanoseconds_of(options.patience));
-  for (;;) {
-    LockInfo info;
-    if (!detail::describe_next(items, options, info)) break;
-    if (!each(info)) return nullptr;
+  while (const std::optional<LockInfo> info =
+             detail::describe_next(items, options)) {
+    if (!each(*info)) return nullptr;
   }
   return call.error_of(items.answer());
 }
@@ -144,7 +145,7 @@ ErrorPtr list_locks(lock::Table& table, const TableOptions& options,
 // DynamoDB checks everything else about tags and units.
 ErrorPtr check_creation(const Creation& how) {
   for (const auto& [key, value] : how.tags) {
-    if (!lock::is_utf8(key) || !lock::is_utf8(value)) {
+    if (!sigv4::is_utf8(key) || !sigv4::is_utf8(value)) {
       return detail::bad_option({"tags", "not UTF-8", key});
     }
   }
@@ -161,8 +162,8 @@ ErrorPtr look_if_freed(const Call& call, const lock::RowTarget& target,
   LockInfo info;
   const Answer answer = call.look(target, info);
   if (ErrorPtr error = call.error_of(answer)) return error;
-  freed =
-      target.policy.keep ? info.released && info.uuid == uuid : !answer.item;
+  freed = target.policy.keeps_row ? info.released && info.uuid == uuid
+                                  : !answer.item;
   return nullptr;
 }
 
@@ -177,7 +178,7 @@ void Table::create(const Creation& how, std::error_code& ec) {
     if (ErrorPtr bad = check_creation(how)) return bad;
     const Call call(impl.get(), impl.options, "create");
     return call.error_of_table(detail::create_table(
-        call.caller(kCreationPatience), impl.options, how));
+        call.context(kCreationPatience), impl.options, how));
   });
 }
 
@@ -186,7 +187,7 @@ bool Table::exists(std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "look at");
-    const Answer answer = detail::describe_table(call.caller(), options);
+    const Answer answer = detail::describe_table(call.context(), options);
     there = answer.fault == Fault::none;
     ErrorPtr error = call.error_of_table(answer);
     return answer.fault == Fault::no_table ? nullptr : std::move(error);
@@ -252,7 +253,7 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     impl.set_row_target(info.name, info.sort_value, target);
     // Where other libraries share the table, no row says whether it has to
     // stay.  It may be somebody's work, and a free row serves all of them.
-    target.policy.keep =
+    target.policy.keeps_row =
         info.keep_row || info.token > 0 || options.layout != Layout::ddblock;
     bool maybe_applied = false;
     lock::Request force;

@@ -1,5 +1,5 @@
-// What a DdbMutex is inside: its name and options, and the lock::Mutex that
-// each process makes of them when it first needs one.
+// The inside of a DdbMutex: its name and options, and the lock::Mutex that each
+// process makes of them when it first needs one.
 #ifndef DDBMUTEX_MUTEX_IMPL_HPP
 #define DDBMUTEX_MUTEX_IMPL_HPP
 
@@ -62,7 +62,7 @@ struct DdbMutex::Impl : detail::ErrorReporter {
   sigv4::PerProcess<lock::Mutex> state;
 
  private:
-  std::shared_ptr<lock::MutexSettings> settings(lock::Table& shared) const;
+  std::shared_ptr<lock::MutexSettings> settings(lock::TableState& shared) const;
   // Fails with not_held if this process has never locked the mutex.
   detail::ErrorPtr call_if_made(
       const char* what, sigv4::FunctionRef<lock::Result(lock::Mutex&)> call);

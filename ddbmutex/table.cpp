@@ -49,7 +49,7 @@ bool is_table_name(std::string_view name) {
 const char* attribute_problem(const lock::Layout& layout,
                               const std::string& name) {
   if (name.empty() || name.size() > 255) return "not 1 to 255 bytes long";
-  if (!lock::is_utf8(name)) return "not UTF-8";
+  if (!sigv4::is_utf8(name)) return "not UTF-8";
   return lock::is_record_attribute(layout, name)
              ? "the lock has an attribute of this name"
              : "";
@@ -132,7 +132,7 @@ class UserSource final : public sigv4::KeySource {
   sigv4::KeyOutcome fetch(const sigv4::Fetch& fetch) override {
     fetch.say("credentials_source is being asked");
     std::optional<Credentials> keys = source_();
-    if (!keys) return sigv4::no_keys("credentials_source has no keys");
+    if (!keys) return sigv4::no_keys({"credentials_source has no keys"});
     sigv4::KeyOutcome outcome =
         sigv4::keys_of_options(texts_of(*keys), "credentials_source");
     wipe_secrets(*keys);
@@ -199,7 +199,7 @@ Table::Impl::State::~State() {
   table.client.stop_waiting_for_keys_at(log.stop_by);
 }
 
-lock::Table& Table::Impl::get() {
+lock::TableState& Table::Impl::get() {
   if (State* made = state_.peek()) return made->table;
   std::shared_ptr<sigv4::LogQueue> queue;
   if (options.logger) queue.reset(new UserLog(options));
@@ -208,13 +208,13 @@ lock::Table& Table::Impl::get() {
   return state_.get(client, std::move(queue)).table;
 }
 
-const lock::Table* Table::Impl::peek() const {
+const lock::TableState* Table::Impl::peek() const {
   const State* made = state_.peek();
   return made != nullptr ? &made->table : nullptr;
 }
 
 std::string Table::Impl::endpoint() const {
-  const lock::Table* table = peek();
+  const lock::TableState* table = peek();
   return table != nullptr ? table->client.endpoint() : target.endpoint;
 }
 
@@ -280,7 +280,7 @@ std::shared_ptr<Table> Table::standard() {
 
 Stats Table::stats() const {
   Stats stats;
-  const lock::Table* table = impl_->peek();
+  const lock::TableState* table = impl_->peek();
   if (table == nullptr) return stats;
   const dynamodb::Counts counts = table->client.counts();
   const auto sent = [&counts](Action action) {
@@ -300,7 +300,7 @@ Stats Table::stats() const {
   stats.bytes_received = counts.bytes_received;
   const lock::Renewer::Usage usage = table->renewer->usage();
   stats.held = usage.held;
-  stats.held_hours = usage.held_s / 3600;
+  stats.held_hours = usage.held_seconds / 3600;
   return stats;
 }
 
@@ -313,7 +313,7 @@ void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
   while (!sigv4::try_with_memory(step)) {
     const BootTime until = BootClock::now() + kPause;
     if (until >= deadline) return;
-    sigv4::drive(nullptr, 0, until, nullptr);
+    sigv4::wait_until(until, nullptr);
   }
 }
 
@@ -321,11 +321,11 @@ void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
 
 Unreleased Table::Impl::unreleased(const lock::ReleaseOutcome& lock) const {
   const std::string name(lock.held->settings->name());
-  const std::string doing = detail::cannot_text("release", name, options.name);
+  const std::string cannot = detail::cannot_text("release", name, options.name);
   const ErrorPtr error =
       lock::is_loss(lock.result.verdict)
-          ? detail::error_of(Errc::lease_lost, doing)
-          : detail::error_of(lock.result.answer, doing, endpoint());
+          ? detail::error_of(Errc::lease_lost, cannot)
+          : detail::error_of(lock.result.answer, cannot, endpoint());
   return {name, error->code(), error->what()};
 }
 
@@ -337,7 +337,7 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
       lock::add_saturating(BootClock::now(), detail::nanoseconds_of(within));
   std::vector<lock::ReleaseOutcome> outcomes;
   retry_without_memory(deadline, [&] {
-    lock::Table& table = impl_->get();
+    lock::TableState& table = impl_->get();
     table.waits.close();
     outcomes = table.renewer->release_all(deadline);
   });

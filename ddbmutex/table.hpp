@@ -1,4 +1,4 @@
-// What a Table is inside: its options, and the client, threads and locks that
+// The inside of a Table: its options, and the client, threads and locks that
 // each process makes of them on first use.
 #ifndef DDBMUTEX_TABLE_HPP
 #define DDBMUTEX_TABLE_HPP
@@ -33,9 +33,9 @@ struct Table::Impl : detail::ErrorReporter {
   ~Impl();
 
   // Made on first use.  A forked child makes its own.
-  lock::Table& get();
+  lock::TableState& get();
   // Null if this process has not made it.
-  const lock::Table* peek() const;
+  const lock::TableState* peek() const;
   // What close() says about a lock that it could not release.
   Unreleased unreleased(const lock::ReleaseOutcome& lock) const;
   // Where requests go, as far as it is known.
@@ -69,7 +69,7 @@ struct Table::Impl : detail::ErrorReporter {
     ~State();
 
     LogStopper log;  // Destroyed last, so that everything else can still log.
-    lock::Table table;
+    lock::TableState table;
   };
 
   sigv4::PerProcess<State> state_;

@@ -21,7 +21,7 @@ namespace detail {
 
 using dynamodb::Action;
 using dynamodb::Answer;
-using dynamodb::Caller;
+using dynamodb::CallContext;
 using dynamodb::Fault;
 using dynamodb::JsonWriter;
 
@@ -45,9 +45,9 @@ void write_billing(JsonWriter& json, const Creation& how) {
   if (!how.throughput) return;
   json.name("ProvisionedThroughput").begin_object();
   json.name("ReadCapacityUnits")
-      .json(sigv4::Digits(how.throughput->read_units));
+      .json({sigv4::Digits(how.throughput->read_units)});
   json.name("WriteCapacityUnits")
-      .json(sigv4::Digits(how.throughput->write_units));
+      .json({sigv4::Digits(how.throughput->write_units)});
   json.end_object();
 }
 
@@ -97,16 +97,16 @@ sigv4::Text create_table_body(const TableOptions& options,
 
 // The pauses between two looks at a table that is changing.
 struct Pauses {
-  const Caller& caller;
+  const CallContext& context;
   sigv4::Backoff backoff{};
 
   // False if the deadline or the waker ends the pause; `last` then says so.
   bool pause(Answer& last) {
     const BootTime until =
-        BootClock::now() + backoff.next(kPauses, caller.budget.random_share());
-    sigv4::drive(nullptr, 0, std::min(caller.deadline, until), caller.waker);
-    const bool woken = caller.waker->woken();
-    if (!woken && BootClock::now() < caller.deadline) return true;
+        BootClock::now() + backoff.next(kPauses, context.budget.random_share());
+    sigv4::wait_until(std::min(context.deadline, until), context.waker);
+    const bool woken = context.waker->woken();
+    if (!woken && BootClock::now() < context.deadline) return true;
     dynamodb::give_up(last, woken);
     if (last.table) {
       sigv4::append(last.message, {"; the table is ", last.table->status});
@@ -131,9 +131,9 @@ Answer wait_until_active(Pauses& pauses, const TableOptions& options,
                          const Creation& how) {
   Answer answer;
   do {
-    answer = describe_table(pauses.caller, options);
+    answer = describe_table(pauses.context, options);
     if (answer.fault == Fault::no_table) {
-      answer = dynamodb::ask(pauses.caller, Action::create_table,
+      answer = dynamodb::ask(pauses.context, Action::create_table,
                              create_table_body(options, how), nullptr,
                              dynamodb::read_table);
     }
@@ -157,7 +157,7 @@ Answer turn_on_clean_up(Pauses& pauses, const TableOptions& options) {
   json.end_object();
   Answer answer;
   do {
-    answer = dynamodb::ask(pauses.caller, Action::update_time_to_live, body);
+    answer = dynamodb::ask(pauses.context, Action::update_time_to_live, body);
   } while (answer.fault == Fault::table_in_use && pauses.pause(answer));
   if (has_no_clean_up(answer)) return {};
   if (answer.fault != Fault::none) {
@@ -185,28 +185,28 @@ std::string wrong_key(const dynamodb::TableDescription& table,
 
 ErrorPtr unfit(const dynamodb::TableDescription& table,
                const TableOptions& options) {
-  const std::string doing =
+  const std::string cannot =
       "cannot use table " + sigv4::in_quotes(options.name);
   const std::string wrong = wrong_key(table, options);
-  if (!wrong.empty()) return error_of(Errc::wrong_table, doing, wrong);
+  if (!wrong.empty()) return error_of(Errc::wrong_table, cannot, wrong);
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
-  return error_of(Errc::replicated_table, doing,
+  return error_of(Errc::replicated_table, cannot,
                   "a lock that is held in one region is free in another");
 }
 
-Answer describe_table(const Caller& caller, const TableOptions& options) {
+Answer describe_table(const CallContext& context, const TableOptions& options) {
   sigv4::Text body;
   JsonWriter json(body);
   json.begin_object();
   json.name("TableName").text(options.name);
   json.end_object();
-  return dynamodb::ask(caller, Action::describe_table, body, nullptr,
+  return dynamodb::ask(context, Action::describe_table, body, nullptr,
                        dynamodb::read_table);
 }
 
-Answer create_table(const Caller& caller, const TableOptions& options,
+Answer create_table(const CallContext& context, const TableOptions& options,
                     const Creation& how) {
-  Pauses pauses{caller};
+  Pauses pauses{context};
   Answer answer = wait_until_active(pauses, options, how);
   // Only layout ddblock has the attribute `ttl`.  And a table that is unfit is
   // somebody else's: it must not lose items because of us.

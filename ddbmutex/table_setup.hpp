@@ -30,7 +30,7 @@ ErrorPtr unfit(const dynamodb::TableDescription& table,
                const TableOptions& options);
 
 // The answer has the table, or the fault no_table.
-dynamodb::Answer describe_table(const dynamodb::Caller& caller,
+dynamodb::Answer describe_table(const dynamodb::CallContext& context,
                                 const TableOptions& options);
 
 // Creates the table unless one of that name exists, waits until it is ACTIVE,
@@ -40,7 +40,7 @@ dynamodb::Answer describe_table(const dynamodb::Caller& caller,
 //
 // If the answer has a fault and its `action` is update_time_to_live, the table
 // can be used, but DynamoDB will not delete rows of dead holders.
-dynamodb::Answer create_table(const dynamodb::Caller& caller,
+dynamodb::Answer create_table(const dynamodb::CallContext& context,
                               const TableOptions& options, const Creation& how);
 
 }  // namespace detail

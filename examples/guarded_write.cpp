@@ -73,12 +73,13 @@ ddbmutex::Options options(const std::string& table) {
   return options;
 }
 
-void be_first(const std::string& table, int told) {
+// `to_second`: a pipe that tells the second process that the lock is held.
+void be_first(const std::string& table, int to_second) {
   ddbmutex::DdbMutex mutex("report", options(table));
   mutex.lock();
   std::puts("first: has the lock");
   mutex.require(std::chrono::milliseconds(1));
-  if (write(told, "!", 1) == 1) raise(SIGSTOP);
+  if (write(to_second, "!", 1) == 1) raise(SIGSTOP);
   std::printf("first: late, without the guard: HTTP status %ld\n",
               put(item(table, "unguarded", "first")));
   std::error_code ec;
@@ -88,9 +89,9 @@ void be_first(const std::string& table, int told) {
               ec ? ec.message().c_str() : "written");
 }
 
-void be_second(const std::string& table, int told) {
+void be_second(const std::string& table, int from_first) {
   char byte;
-  if (read(told, &byte, 1) != 1) return;  // The first process has no lock.
+  if (read(from_first, &byte, 1) != 1) return;  // The first has no lock.
   ddbmutex::DdbMutex mutex("report", options(table));
   mutex.lock();  // Waits until the lease of the first process is over.
   put(item(table, "unguarded", "second"));
@@ -101,20 +102,30 @@ void be_second(const std::string& table, int told) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int told[2];
-  if (argc != 2 || pipe(told) != 0) {
+  int ends[2];  // A pipe: ends[0] is read, ends[1] is written.
+  if (argc != 2 || pipe(ends) != 0) {
     std::fprintf(stderr, "usage: guarded_write TABLE\n");
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const pid_t first = getpid(), second = fork();
-  close(told[second == 0 ? 1 : 0]);
+  const pid_t first = getpid();
+  const pid_t second = fork();
+  const bool is_first = second != 0;
+  close(ends[is_first ? 0 : 1]);
   try {
-    second == 0 ? be_second(argv[1], told[0]) : be_first(argv[1], told[1]);
+    if (is_first) {
+      be_first(argv[1], ends[1]);
+    } else {
+      be_second(argv[1], ends[0]);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "guarded_write: %s\n", error.what());
-    if (second != 0) return 1;
+    if (is_first) return 1;
   }
-  if (second == 0) return kill(first, SIGCONT);
-  return waitpid(second, nullptr, 0) != second;
+  if (is_first) {
+    waitpid(second, nullptr, 0);
+  } else {
+    kill(first, SIGCONT);
+  }
+  return 0;
 }

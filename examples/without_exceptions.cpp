@@ -24,7 +24,7 @@ int failure(const std::string& what) {
   return 2;
 }
 
-int held(ddbmutex::Table& table, const std::string& name) {
+int print_holder(ddbmutex::Table& table, const std::string& name) {
   std::error_code error;
   const ddbmutex::LockInfo info = table.inspect(name, error);
   if (error) return failure(table.last_error());
@@ -53,7 +53,7 @@ int lock_and_work(const std::shared_ptr<ddbmutex::Table>& table,
   std::error_code error;
   if (!mutex.try_lock_for(std::chrono::seconds(1), error)) {
     // No error means that the time is up and somebody else holds the lock.
-    return error ? failure(mutex.last_error()) : held(*table, name);
+    return error ? failure(mutex.last_error()) : print_holder(*table, name);
   }
   const int status = work(mutex, ttl);
   mutex.release(error);  // Or unlock(), if the error does not matter.

@@ -1,4 +1,5 @@
-# Read by the Makefile: the library as two files, and as it is installed.
+# Read by the Makefile: the library as two files, without exceptions, and as it
+# is installed.
 
 # Both are said in the header alone.  A version that breaks programs which are
 # not compiled anew has another namespace, and so another soname.
@@ -13,6 +14,15 @@ $(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
     ddbmutex ddbmutex/* ddbmutex/*/* sigv4/* sigv4/*/*)))
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
+
+# A program without exceptions, and the library of two files without them.
+noexcept: amalgamation
+	+@$(MAKE) --no-print-directory config=noexcept ONE_FILE=1 \
+	  build/noexcept-$(notdir $(CXX))-$(cxxstd)/examples/without_exceptions
+# This program has no exceptions, even if the library has.  UBSan's check of
+# vptrs needs RTTI.
+$(BUILD)/examples/without_exceptions.o: private CXXFLAGS += -fno-exceptions \
+  $(if $(filter asan,$(config)),,-fno-rtti)
 
 HIDING = -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
 SHARING = -shared -Wl,-soname,libddbmutex.so.$(ABI) \
@@ -109,4 +119,5 @@ cross: setup-cross
 small: setup-small
 	@packaging/small $(ONLY)
 
-.PHONY: amalgamation install uninstall deb ways abi describe cross small
+.PHONY: amalgamation noexcept install uninstall deb ways abi describe
+.PHONY: cross small

@@ -23,22 +23,22 @@ unsigned char* bytes_of(std::string& text) {
 }  // namespace
 
 std::string base64_encode(std::string_view bytes) {
-  // A NUL is written behind it, and falls on the string's own.
+  // OpenSSL also writes a NUL after the text, where the string has its own.
   std::string text((bytes.size() + 2) / 3 * 4, '\0');
   EVP_EncodeBlock(bytes_of(text), bytes_of(bytes),
                   static_cast<int>(bytes.size()));
   return text;
 }
 
-// OpenSSL passes over blanks, and bits that belong to no byte: what it makes of
-// the bytes again shows whether there were any.
+// OpenSSL ignores blanks, and bits that belong to no byte.  Encoding the bytes
+// again shows whether there were any.
 std::optional<std::string> base64_decode(std::string_view text) {
   if (text.empty()) return std::string();
   if (text.size() % 4 != 0 || text.size() > kMostBytes) return std::nullopt;
   std::string bytes(text.size() / 4 * 3, '\0');
   const int size = EVP_DecodeBlock(bytes_of(bytes), bytes_of(text),
                                    static_cast<int>(text.size()));
-  // Padding is counted as bytes.
+  // OpenSSL counts the padding as bytes.
   const auto padding = std::count(text.end() - 2, text.end(), '=');
   if (size < padding) return std::nullopt;
   bytes.resize(static_cast<std::size_t>(size - padding));

@@ -1,5 +1,5 @@
-// Bytes as base64 (RFC 4648, section 4), in which DynamoDB's JSON has binary
-// values.
+// Base64 (RFC 4648, section 4), the encoding of binary values in DynamoDB's
+// JSON.
 //
 //   base64_encode("\x01\x02")  // "AQI="
 //   base64_decode("AQI=")      // the two bytes
@@ -19,9 +19,9 @@ namespace sigv4 {
 // REQUIRES: no more than 1 GiB.
 std::string base64_encode(std::string_view bytes);
 
-// Nothing unless the text is what base64_encode() makes of some bytes: it has
-// no blanks and no line breaks, its padding is whole and the bits before that
-// are zero.  Nothing for more than 1 GiB.
+// Nothing unless base64_encode() could have made the text: it has no blanks and
+// no line breaks, its padding is complete, and the unused bits before it are
+// zero.  Nothing for more than 1 GiB.
 std::optional<std::string> base64_decode(std::string_view text);
 
 }  // namespace sigv4

@@ -1,8 +1,8 @@
 // The boot clock: time since the machine started, suspend included.
 //
 // std::chrono::steady_clock stands still while a Linux machine is suspended
-// (clock_gettime(2), CLOCK_MONOTONIC), a lease in DynamoDB does not.  Every
-// deadline here is a time on this clock, never on a calendar.
+// (clock_gettime(2), CLOCK_MONOTONIC).  A lease in DynamoDB goes on.  So every
+// deadline here is a time on this clock.  None is a time of day.
 #ifndef DDBMUTEX_SIGV4_BOOT_CLOCK_HPP
 #define DDBMUTEX_SIGV4_BOOT_CLOCK_HPP
 

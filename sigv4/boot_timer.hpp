@@ -1,6 +1,6 @@
-// A time on the boot clock as a descriptor that poll(2) can wait for.  The
-// timeout of poll(2) itself stands still while the machine is suspended; a
-// lease does not.
+// A descriptor that becomes readable at a time on the boot clock, so that
+// poll(2) can wait for it.  The timeout of poll(2) itself stands still while
+// the machine is suspended.
 //
 // Thread safety: one thread at a time.
 #ifndef DDBMUTEX_SIGV4_BOOT_TIMER_HPP
@@ -26,15 +26,16 @@ class BootTimer {
   BootTimer(const BootTimer&) = delete;
   BootTimer& operator=(const BootTimer&) = delete;
 
-  // -1: set() was not called yet, or there was no descriptor to be had.
+  // -1 if set() was not called yet, or if there was no free descriptor.
   int fd() const noexcept { return fd_; }
 
-  // Readable from `when` on, until it is set again; never at BootTime::max().
+  // Makes it readable from `when` on, until it is set again.  BootTime::max()
+  // is never.
   void set(BootTime when) noexcept {
     if (fd_ < 0) fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (fd_ < 0) return;
-    // Relative, because libfaketime takes an absolute time for one on the
-    // calendar.  A suspend between the two system calls would make it late.
+    // The time is relative, because libfaketime takes an absolute one for a
+    // time of day.  A suspend between the two system calls would make it late.
     BootTime now;
     do {
       now = BootClock::now();

@@ -1,5 +1,5 @@
-// The endpoints that are configured are found first, when the settings are
-// read. Once the region is known, its partition says where AWS's own are.
+// Configured endpoints are found first, when the settings are read.  AWS's own
+// endpoints follow from the region and its partition, once the region is known.
 #include "endpoints.hpp"
 
 #include <algorithm>
@@ -16,8 +16,9 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
-// All of them have FIPS endpoints, and all but aws-eusc a region that stands
-// for all, "aws-cn-global".  The last has all regions that are no other's.
+// The last one has all regions that belong to no other.  All have FIPS
+// endpoints.  All except aws-eusc have a region for the whole partition, such
+// as "aws-cn-global".
 constexpr Partition kPartitions[] = {
     {"aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn",
      "amazonaws.cn"},
@@ -35,22 +36,31 @@ constexpr Partition kPartitions[] = {
     {"aws", "", "amazonaws.com", "api.aws", "aws.amazon.com"},
 };
 
-// By Service.
-constexpr struct {
-  char variable[26];
-  char section[9];  // In a profile's services, and for people.
-  char host[11];
-} kNames[] = {
-    {"AWS_ENDPOINT_URL_STS", "sts", "sts"},
-    {"AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"},
-    {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"},
-    {"AWS_ENDPOINT_URL_SIGNIN", "signin", "signin"},
-    {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"},
+struct ServiceNames {
+  const char* variable;
+  const char* section;  // In a profile's services, and for people.
+  const char* host;     // The first part of AWS's own host names.
 };
 
-constexpr char kFirstGlobal[] = "aws-global";
-constexpr char kFirstRegion[] = "us-east-1";
-constexpr char kFirstPartition[] = "aws";
+ServiceNames names_of(Service service) {
+  switch (service) {
+    case Service::sts:
+      return {"AWS_ENDPOINT_URL_STS", "sts", "sts"};
+    case Service::sso:
+      return {"AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"};
+    case Service::sso_oidc:
+      return {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"};
+    case Service::signin:
+      return {"AWS_ENDPOINT_URL_SIGNIN", "signin", "signin"};
+    case Service::dynamodb:
+      break;
+  }
+  return {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"};
+}
+
+constexpr char kGlobalRegion[] = "aws-global";
+constexpr char kUsEast1[] = "us-east-1";
+constexpr char kAwsPartition[] = "aws";
 
 // "north-1"
 bool is_word_and_number(std::string_view text) {
@@ -58,8 +68,8 @@ bool is_word_and_number(std::string_view text) {
   return !word.empty() && !text.empty() && sigv4::all_digits(text);
 }
 
-// Sets `why`, "AWS_USE_FIPS_ENDPOINT is true", if it is.  If it is no flag,
-// `error` says so.
+// If the flag is true, sets `why` to "AWS_USE_FIPS_ENDPOINT is true".  If it is
+// neither true nor false, sets `error`.
 void read_flag(const Environment& environment, const char* variable,
                const Profile& profile, const char* property, std::string& why,
                std::string& error) {
@@ -88,7 +98,7 @@ namespace {
 // AWS's SDKs cut the first "-fips", "fips-", "fips-dkr-" or "fips-prod-" out of
 // a region that asks for FIPS.
 std::string without_fips(std::string region) {
-  if (region == "fips-aws-global" || region == "aws-fips") return kFirstRegion;
+  if (region == "fips-aws-global" || region == "aws-fips") return kUsEast1;
   const auto begin = std::min(region.find("fips-"), region.find("-fips"));
   const bool leads = region[begin] == 'f';
   region.erase(begin, 5);
@@ -111,7 +121,7 @@ const std::string& why_special(const ServiceEndpoint& endpoint) {
 void read_endpoint_settings(Service service, const Profile& profile,
                             const Environment& environment,
                             ServiceEndpoint& endpoint) {
-  const auto& names = kNames[static_cast<std::size_t>(service)];
+  const ServiceNames names = names_of(service);
   std::string& error = endpoint.error;
   std::string ignored;
   const bool looked_for = !endpoint.url;
@@ -159,9 +169,9 @@ bool is_endpoint_url(const std::string& text) {
 std::string url_at(std::string_view endpoint, std::string_view path) {
   const std::string_view own_path = parts_of(endpoint).path;
   if (path == "/"sv && !own_path.empty()) return std::string(endpoint);
-  const bool two = !own_path.empty() && own_path.back() == '/' &&
-                   sigv4::begins_with(path, "/");
-  if (two) endpoint.remove_suffix(1);
+  const bool two_slashes = !own_path.empty() && own_path.back() == '/' &&
+                           sigv4::begins_with(path, "/");
+  if (two_slashes) endpoint.remove_suffix(1);
   return sigv4::join({endpoint, path});
 }
 
@@ -185,7 +195,7 @@ void set_region(ServiceEndpoint& endpoint, const Setting& region) {
 void check_url(ServiceEndpoint& endpoint) {
   const auto& [value, source] = endpoint.url;
   if (value.empty()) return;
-  // A region would have been refused for it where they are left out.
+  // Without the part "endpoints", set_region() has refused them already.
   const std::string& why = why_special(endpoint);
   if ((kAllEndpoints || kRegionMayComeLater) && !why.empty()) {
     endpoint.error = sigv4::join(
@@ -196,10 +206,10 @@ void check_url(ServiceEndpoint& endpoint) {
   }
   if (is_endpoint_url(value)) return;
   const bool secret = value.find('@') != value.npos;
-  const std::string shown =
+  const std::string subject =
       secret ? " (not shown: it may contain a password)"
              : sigv4::join({" is ", in_quotes(value), ", which"});
-  endpoint.error = sigv4::join({source, shown,
+  endpoint.error = sigv4::join({source, subject,
                                 " is not http:// or https://, a host, and "
                                 "optionally a port and a path"});
 }
@@ -211,9 +221,9 @@ namespace {
 std::string sign_in_url(const Partition& partition,
                         const ServiceEndpoint& endpoint) {
   const bool fips = !endpoint.fips.empty();
-  const bool named_alone = fips && endpoint.region == "us-gov-west-1"sv;
+  const bool without_region = fips && endpoint.region == "us-gov-west-1"sv;
   return sigv4::join(
-      {"https://", if_any("", named_alone ? "" : endpoint.region, "."),
+      {"https://", if_any("", without_region ? "" : endpoint.region, "."),
        fips ? "signin-fips." : "signin.", partition.sign_in_domain});
 }
 
@@ -230,14 +240,14 @@ void use_configured_url(ServiceEndpoint& endpoint) {
 void find_in_region(Service service, ServiceEndpoint& endpoint) {
   if (endpoint.url) return use_configured_url(endpoint);
   std::string& region = endpoint.region;
-  if (service == Service::sts && region == kFirstGlobal &&
+  if (service == Service::sts && region == kGlobalRegion &&
       why_special(endpoint).empty()) {
     endpoint.endpoint = "https://sts.amazonaws.com";
-    region = kFirstRegion;
+    region = kUsEast1;
     return;
   }
   const Partition& partition = partition_of(region);
-  if (!kAllEndpoints && partition.name != std::string_view(kFirstPartition)) {
+  if (!kAllEndpoints && partition.name != std::string_view(kAwsPartition)) {
     endpoint.error = sigv4::join({"region ", region, " is in partition ",
                                   partition.name, kEndpointsLeftOut});
     return;
@@ -255,9 +265,8 @@ void find_in_region(Service service, ServiceEndpoint& endpoint) {
   endpoint.suffix = sigv4::join(
       {region, ".",
        dual_stack ? partition.dual_stack_suffix : partition.suffix});
-  endpoint.endpoint =
-      sigv4::join({"https://", kNames[static_cast<std::size_t>(service)].host,
-                   usual ? "." : "-fips.", endpoint.suffix});
+  endpoint.endpoint = sigv4::join({"https://", names_of(service).host,
+                                   usual ? "." : "-fips.", endpoint.suffix});
 }
 
 void find_endpoint(Service service, const Setting& region,

@@ -1,5 +1,5 @@
-// AWS's services and where they are: its partitions, what it calls the services
-// in a region, and what the environment and the profile say instead.
+// Finds the URL of an AWS service: the usual one in a region, or one that the
+// environment or the profile configures.
 //
 //   ServiceEndpoint sts;
 //   read_endpoint_settings(Service::sts, profile, environment, sts);
@@ -7,18 +7,21 @@
 //   if (!sts.error.empty()) return refuse(sts.error);
 //   get(url_at(sts.endpoint, "/?Action=..."));  // Signed for sts.region.
 //
-// A service's URL is, the first first: AWS_ENDPOINT_URL_<SERVICE>,
-// AWS_ENDPOINT_URL, the profile's `services` (of which `<service>` with
-// `endpoint_url`), the profile's `endpoint_url`; none of these where
-// AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, or the profile's
-// `ignore_configured_endpoint_urls`, is true; else what AWS calls it in the
-// region, with FIPS by AWS_USE_FIPS_ENDPOINT or `use_fips_endpoint`, of both
-// protocols (IPv4 and IPv6) by AWS_USE_DUALSTACK_ENDPOINT or
-// `use_dualstack_endpoint`.  Both with a URL that was configured is an error,
-// as in AWS's rules: nobody can say whether that URL is what was asked for.
+// The first of these that is set is the URL of a service:
+//   1. AWS_ENDPOINT_URL_<SERVICE>
+//   2. AWS_ENDPOINT_URL
+//   3. `endpoint_url` of the service in the profile's `services`
+//   4. the profile's `endpoint_url`
+//   5. AWS's own URL in the region
+// 1 to 4 are skipped if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, or the profile's
+// `ignore_configured_endpoint_urls`, is true.  5 is a FIPS endpoint if
+// AWS_USE_FIPS_ENDPOINT or `use_fips_endpoint` is true.  It serves IPv4 and
+// IPv6 (dual stack) if AWS_USE_DUALSTACK_ENDPOINT or `use_dualstack_endpoint`
+// is true.  Either of these with a configured URL is an error, as in AWS's
+// rules: nobody knows whether that URL is such an endpoint.
 //
-// STS is always that of the region (AWS_STS_REGIONAL_ENDPOINTS=legacy is not
-// looked at).  An empty value counts as none.  A bad one is an error that names
+// STS is always asked in the region: AWS_STS_REGIONAL_ENDPOINTS=legacy is
+// ignored.  An empty value counts as none.  A bad value is an error that names
 // its source, and shows the URL unless it may contain a password.
 #ifndef DDBMUTEX_SIGV4_ENDPOINTS_HPP
 #define DDBMUTEX_SIGV4_ENDPOINTS_HPP
@@ -32,9 +35,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Without its part "endpoints" the library knows the usual endpoints of the
-// partition aws alone, and URLs that are given: no FIPS and dual-stack ones,
-// none of an account's own, no other partition's.  Who asks for these is told.
+// Without its part "endpoints" the library knows only configured URLs and the
+// usual endpoints of the partition aws.  FIPS, dual-stack and account endpoints
+// and other partitions are then errors.
 #ifdef DDBMUTEX_NO_ENDPOINTS
 constexpr bool kAllEndpoints = false;
 #else
@@ -44,49 +47,50 @@ inline constexpr char kEndpointsLeftOut[] =
     ", but such endpoints are left out of this build of the library (its part "
     "\"endpoints\")";
 
-// Whether an instance may be asked for the region when all else is known.
+// Whether the region may be found later, by asking the EC2 instance.
 #ifdef DDBMUTEX_NO_HOSTS
 constexpr bool kRegionMayComeLater = false;
 #else
 constexpr bool kRegionMayComeLater = true;
 #endif
 
-// By AWS_EC2_METADATA_DISABLED.
+// Whether AWS_EC2_METADATA_DISABLED is true.
 bool instance_is_disabled(const Environment& environment);
 
 // `signin` is AWS Sign-In, which refreshes the keys of `aws login`.
 enum class Service { sts, sso, sso_oidc, signin, dynamodb };
 
-// What is said about a service's endpoint, and where that is once the region is
-// known.
+// The settings of a service's endpoint, and its URL once the region is known.
 struct ServiceEndpoint {
-  // Why an endpoint is wanted that is validated for FIPS, and one of both
-  // protocols, for people: "AWS_USE_FIPS_ENDPOINT is true".  Empty: it is not.
+  // Why a FIPS endpoint is wanted, for people: "AWS_USE_FIPS_ENDPOINT is true".
+  // Empty if it is not wanted.
   std::string fips;
-  std::string dual_stack;
-  Setting url;         // That is configured; not yet checked.
-  std::string region;  // To sign for, once it is known: set_region().
+  std::string dual_stack;  // The same for a dual-stack endpoint.
+  Setting url;             // As configured; not yet checked.
+  std::string region;      // To sign for.  Set by set_region().
   // A URL.  It ends with a '/' only if it has a path.  See url_at().
   std::string endpoint;
-  std::string suffix;  // Of AWS's own: the region, and what is behind it.
-  std::string error;   // Why there can be no endpoint.
+  // If the URL is AWS's own: the region and the domain, "eu-west-1.api.aws".
+  std::string suffix;
+  std::string error;  // Why there can be no endpoint.
 };
 
-// A URL that is there already goes before what is configured.
+// Reads the settings.  If endpoint.url is set already, it is kept.
 void read_endpoint_settings(Service service, const Profile& profile,
                             const Environment& environment,
                             ServiceEndpoint& endpoint);
 
-// There is no region either where there is an error.  Pure.
+// Sets the endpoint and its region, or the error.  Pure.
 void find_endpoint(Service service, const Setting& region,
                    ServiceEndpoint& endpoint);
 
-// The rest is what find_endpoint() is made of.
+// --- The parts of find_endpoint() ------------------------------------------
 
+// Arrays, because pointers would need relocations when a program starts.
 struct Partition {
   char name[11];    // "aws-cn"
   char prefix[9];   // Of its regions: then come a word, '-' and a number.
-  char suffix[17];  // Behind a region.
+  char suffix[17];  // The domain that follows a region.
   char dual_stack_suffix[29];
   char sign_in_domain[21];  // AWS Sign-In is usually at REGION.signin.DOMAIN.
 };
@@ -94,12 +98,12 @@ struct Partition {
 // REQUIRES: is_host_label(region).
 const Partition& partition_of(std::string_view region);
 
-// One label of a name in the DNS: 1 to 63 letters, digits and hyphens, none of
-// these first or last.  So are all regions.
+// Whether the text is one label of a DNS name: 1 to 63 letters, digits and
+// hyphens, with no hyphen at its ends.  All regions are.
 bool is_host_label(std::string_view text);
 
-// Whether normal_url() takes it, and it is visible ASCII.  It may have a path:
-// some engines and gateways serve many databases at one host.
+// Whether normal_url() accepts the text, and it is visible ASCII.  It may have
+// a path, because some engines and gateways serve many databases at one host.
 bool is_endpoint_url(const std::string& text);
 
 // The URL of `path` at an endpoint: the endpoint's own path comes first, with
@@ -111,14 +115,14 @@ std::string url_at(std::string_view endpoint, std::string_view path);
 // FIPS.
 bool asks_for_fips(std::string_view region);
 
-// The region as it is to be used.
+// Sets endpoint.region, and endpoint.fips if the region asks for FIPS; or the
+// error.
 void set_region(ServiceEndpoint& endpoint, const Setting& region);
 
-// Says why the URL that is configured cannot be used, unless it can, or there
-// is none.
+// Sets the error if there is a configured URL that cannot be used.
 void check_url(ServiceEndpoint& endpoint);
 
-// REQUIRES: set_region(), and no error.
+// Sets the endpoint, or the error.  REQUIRES: set_region(), and no error.
 void find_in_region(Service service, ServiceEndpoint& endpoint);
 
 }  // namespace sigv4

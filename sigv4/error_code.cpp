@@ -9,7 +9,7 @@ namespace sigv4 {
 
 namespace {
 
-// The boundary of aws-sdk-cpp and of the JavaScript SDK.
+// From this difference on, aws-sdk-cpp and the JavaScript SDK correct the time.
 constexpr std::chrono::minutes kSkewed{4};
 
 constexpr struct {

@@ -1,4 +1,4 @@
-// What an error code means that any of AWS's services may answer with.
+// The meaning of error codes that all of AWS's services use.
 //
 // Pure functions.
 #ifndef DDBMUTEX_SIGV4_ERROR_CODE_HPP
@@ -16,17 +16,17 @@ namespace sigv4 {
 std::string_view bare_code(std::string_view code);
 
 enum class CodeMeaning {
-  unknown,        // No code that all services share.
+  unknown,        // Not a code that all services use.
   throttled,      // The service asks for fewer requests.
   transient,      // The service failed: worth another attempt.
-  bad_signature,  // Or one for another time.
+  bad_signature,  // The signature is wrong, or was made for another time.
 };
 CodeMeaning meaning_of_code(std::string_view bare_code);
 
-// Whether a refusal with this code may be due to the time that the request was
-// signed for; and whether it is, judged by how far that time is from the Date
-// of the refusal.
+// Whether a refusal with this code may mean that the request was signed for the
+// wrong time.
 bool may_mean_skew(std::string_view bare_code);
+// Whether it was.  `difference`: from that time to the Date of the refusal.
 bool is_skewed(std::chrono::nanoseconds difference);
 
 }  // namespace sigv4

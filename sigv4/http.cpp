@@ -31,30 +31,31 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxHeaderBytes = 64 * 1024;
 constexpr std::size_t kUsualHeaderBytes = 400;  // Of DynamoDB's answers.
-// Of libcurl's for one exchange, two addresses and a resolver included.
+// The descriptors of one exchange, with two addresses and a resolver.
 constexpr std::size_t kUsualDescriptors = 8;
 // How many sockets libcurl has at a time: a kept connection and two addresses.
 constexpr std::size_t kUsualSockets = 3;
-// Of a request's headers, with those that libcurl is kept from.
+// The headers of a request, and three that keep libcurl from adding its own.
 constexpr std::size_t kMostHeaderLines = 23;
-// libcurl says "Expect" before a body of a megabyte.
-constexpr std::size_t kMaxUnexpected = 1 << 19;
+// Beyond this size libcurl is kept from adding "Expect", which it does for a
+// body of a megabyte.
+constexpr std::size_t kMostBytesWithoutExpect = 1 << 19;
 constexpr char kTlsApplicationData = 23;  // First byte of such a TLS record.
 constexpr BootTime kNever = BootTime::max();  // No timer.
-// How soon libcurl is called again that waits for no descriptor.
+// How soon libcurl is called again if it waits for no descriptor.
 constexpr milliseconds kStallCheck(10);
 
 constexpr char kNoMemory[] = "out of memory";
 constexpr char kTooLarge[] = "the answer is too large";
 
-// What an error of libcurl means.  Once the request may have left, all that
-// can be said is that the connection failed (reset, closed early, truncated, no
-// HTTP); also of a CURLE_COULDNT_CONNECT, which then belongs to libcurl's
-// attempt to send it again.
+// What an error of libcurl means.  Once the request may have left, it only
+// means that the connection failed (reset, closed early, truncated, no HTTP).
+// This includes CURLE_COULDNT_CONNECT, by which libcurl's attempt to send the
+// request again ends then.
 Transport meaning(CURLcode code, bool sent) {
   switch (code) {
 #if LIBCURL_VERSION_NUM >= 0x080600
-    case CURLE_TOO_LARGE:  // One header line was, to libcurl's taste.
+    case CURLE_TOO_LARGE:  // A header line is longer than libcurl allows.
       return Transport::too_large;
 #endif
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -64,13 +65,13 @@ Transport meaning(CURLcode code, bool sent) {
     case CURLE_SSL_INVALIDCERTSTATUS:
     case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
       return sent ? Transport::broken : Transport::bad_certificate;
-    default:  // Before: name, connection, proxy, handshake, URL or memory.
+    default:  // Name, connection, proxy, handshake, URL or memory.
       return sent ? Transport::broken : Transport::unreachable;
   }
 }
 
-// libcurl quotes the URL of a proxy that it does not understand, or what it
-// takes for its host: there may be a user and password in it.
+// libcurl quotes the URL of a proxy that it does not understand, or a part of
+// it.  It may have a user and a password.
 bool quotes_a_proxy(CURLcode code, std::string_view error) {
   const auto none = error.npos;
   return code == CURLE_COULDNT_RESOLVE_PROXY || error.find('@') != none ||
@@ -83,12 +84,17 @@ int curl_events(int seen) {
          ((seen & (POLLERR | POLLNVAL)) != 0 ? CURL_CSELECT_ERR : 0);
 }
 
-// So that libcurl's callback and drive() mostly need no memory.
+// Reserved memory, so that libcurl's callbacks and drive() seldom allocate any.
 template <class Element>
 std::vector<Element> room_for(std::size_t count) {
   std::vector<Element> room;
   room.reserve(count);
   return room;
+}
+
+void* new_multi() {
+  init_http();
+  return curl_multi_init();
 }
 
 }  // namespace
@@ -98,9 +104,9 @@ std::vector<Element> room_for(std::size_t count) {
 Exchange::Exchange(const HttpOptions& options)
     : lines_(new curl_slist[kMostHeaderLines]),
       watched_(room_for<pollfd>(kUsualDescriptors)),
-      polled_fds_(room_for<pollfd>(kPolledBeside + kUsualDescriptors)),
+      polled_fds_(room_for<pollfd>(kPolledFirst + kUsualDescriptors)),
       sockets_(room_for<int>(kUsualSockets)),
-      multi_((init_http(), curl_multi_init())),
+      multi_(new_multi()),
       easy_(curl_easy_init()),
       parsed_url_(curl_url()),
       max_body_(options.max_answer_bytes),
@@ -181,20 +187,20 @@ void Exchange::finish(const Ending& ending) {
   report(ending);
 }
 
-// Best effort: without memory there are no words for people.
+// Without memory, the error text stays empty.
 void Exchange::report(const Ending& ending) {
   const std::string_view why = ending.why;
-  // OpenSSL's words for what is no TLS at all.
+  // OpenSSL says this if the server does not speak TLS.
   const bool no_tls = why.find("wrong version number") != why.npos;
   try_with_memory([&] {
     answer_.error = sigv4::join(
-        {ending.what, why, no_tls ? " (does the server speak http?)" : ""});
+        {ending.prefix, why, no_tls ? " (does the server speak http?)" : ""});
   });
 }
 
 // -- The request --------------------------------------------------------------
 
-// That there is a body makes it a post for libcurl, empty as it may be.
+// start() has set a body, which makes libcurl send a post even if it is empty.
 void Exchange::set_method(Method method) {
   const bool get = method == Method::get;
   curl_easy_setopt(easy_, get ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
@@ -208,18 +214,19 @@ void Exchange::set_time_to_connect(milliseconds time) {
                    static_cast<long>(time.count()));
 }
 
-// Parsed once: for each request, it would be a twentieth of what that takes.
+// Parses the URL once, because parsing it for each request would take a
+// twentieth of the request's time.
 void Exchange::set_url(const std::string& url) {
-  // libcurl 7.88 would keep the text of the one before beside it.
+  // libcurl 7.88 would also keep the text of the previous URL.
   curl_easy_setopt(easy_, CURLOPT_URL, nullptr);
-  url_.clear();  // Until all has gone well.
+  url_.clear();  // Stays empty if the URL is bad.
   const bool good =
       curl_url_set(parsed_url_, CURLUPART_URL, url.c_str(), 0) == CURLUE_OK;
   curl_easy_setopt(easy_, CURLOPT_CURLU, good ? parsed_url_ : nullptr);
   if (good) url_ = url;
 }
 
-// The list that libcurl wants, over our own strings.
+// Makes libcurl's list of headers, whose entries point to our own strings.
 void Exchange::link_headers() {
   // Not const, because libcurl's list is not.
   static char accept[] = "Accept:", type[] = "Content-Type:",
@@ -230,12 +237,11 @@ void Exchange::link_headers() {
     if (count > 0) lines_[count - 1].next = &lines_[count];
     ++count;
   };
-  // Without a value they keep libcurl from adding its own, and are not sent
-  // (nor do they hide the caller's).  One that the headers begin with needs
-  // none.
+  // A header without a value is not sent, but keeps libcurl from adding its
+  // own.  It does not hide the caller's header of that name.
   add(accept);
   if (!sigv4::begins_with(headers_, "content-type:")) add(type);
-  if (body_.size() > kMaxUnexpected) add(expect);
+  if (body_.size() > kMostBytesWithoutExpect) add(expect);
   if (headers_.size() > 0 && headers_[headers_.size() - 1] != '\n') {
     headers_ += '\n';
   }
@@ -250,7 +256,7 @@ void Exchange::link_headers() {
 
 // -- What libcurl waits for ---------------------------------------------------
 
-// If it has ended, its connection is nobody's matter now.
+// Once the exchange has ended, its connection is not watched.
 void Exchange::prepare_poll(BootTime now, std::vector<pollfd>& fds) {
   if (due_in_ > milliseconds::zero()) due_ = now + due_in_;
   due_in_ = milliseconds::zero();
@@ -260,12 +266,12 @@ void Exchange::prepare_poll(BootTime now, std::vector<pollfd>& fds) {
 
 void Exchange::act_if_due(BootTime now) {
   if (due_ <= now) {
-    due_ = kNever;  // libcurl sets the next.
+    due_ = kNever;  // libcurl sets the next timer.
     act(CURL_SOCKET_TIMEOUT, 0);
   } else if (stall_check_ <= now) {
-    // libcurl 7.88 turns to the next address of a name when one has not
-    // answered in time, but asks for no call to connect to it, and
-    // curl_multi_socket_action() does not carry on what no timer is due for.
+    // When an address has not answered in time, libcurl 7.88 chooses the next
+    // one of the name, but sets no timer to connect to it.  Without a timer,
+    // curl_multi_socket_action() does nothing.
     int running = 0;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -281,8 +287,8 @@ void Exchange::act(int fd, int events) {
   after_action(code, running);
 }
 
-// libcurl may have given up a descriptor since: then it is unknown to it, and
-// does no harm.
+// libcurl may have closed a descriptor meanwhile.  It ignores those that it
+// does not know.
 const pollfd* Exchange::act_on(const pollfd* seen) {
   for (const pollfd* const end = seen + polled_; seen != end; ++seen) {
     if (seen->revents == 0 || !under_way_) continue;
@@ -307,7 +313,8 @@ void Exchange::after_action(int multi_code, int running) {
 }
 
 bool Exchange::watch_socket(int fd, int what) {
-  // In no order: the last takes the place of what was said of it before.
+  // Removes the earlier entry of this descriptor.  The order does not matter,
+  // so the last entry takes its place.
   for (pollfd& one : watched_) {
     if (one.fd != fd) continue;
     one = watched_.back();
@@ -319,11 +326,11 @@ bool Exchange::watch_socket(int fd, int what) {
                      ((what & CURL_POLL_OUT) != 0 ? POLLOUT : 0);
   const pollfd one = {fd, static_cast<short>(events), 0};
   if (try_with_memory([&] { watched_.push_back(one); })) return true;
-  spent_ = true;  // libcurl's multi handle fails for ever after.
+  spent_ = true;  // libcurl's multi handle fails from now on.
   return stop(Stop::no_memory);
 }
 
-// Mostly at once, for which no clock is needed; else drive() says when.
+// The timer is mostly 0, which needs no clock.  prepare_poll() starts others.
 void Exchange::set_timer(long wait_ms) {
   due_ = wait_ms == 0 ? BootTime::min() : kNever;
   due_in_ = milliseconds(std::max(wait_ms, 0L));
@@ -331,17 +338,16 @@ void Exchange::set_timer(long wait_ms) {
 
 // -- The connection -----------------------------------------------------------
 
-// Never 0, which libcurl would take for five minutes.
+// At least 1 ms, because libcurl takes 0 for five minutes.
 void Exchange::connect_within(std::chrono::nanoseconds time) {
   if (!under_way_ || time >= connect_timeout_) return;
   const auto whole = std::chrono::duration_cast<milliseconds>(time);
   set_time_to_connect(std::max(whole, milliseconds(1)));
 }
 
-// Not inherited by the program's children, as libcurl's own sockets would be.
-// If libcurl asks for a connection after the request was sent, it wants to send
-// it again.  That is refused here already, without the time that a connection
-// takes.
+// SOCK_CLOEXEC: the program's children do not inherit the socket.  If libcurl
+// asks for a connection after the request was sent, it wants to send it again.
+// Refusing that here saves the time of connecting.
 int Exchange::open_socket(int family, int type, int protocol) {
   if (sent()) return -1;
   const int fd = socket(family, type | SOCK_CLOEXEC, protocol);
@@ -363,15 +369,14 @@ int Exchange::close_socket(int fd) {
   return close(fd);
 }
 
-// Whether libcurl may send the request: once an exchange, see the header.  On
-// a kept connection that is when it was begun.  Whatever has arrived by now is
-// not the answer, but libcurl would take it for that.  And libcurl 7.88 takes a
-// connection that was reset for a live one (fixed in 8.0.0, curl #10652), so
-// the request would count as sent.
+// Whether libcurl may send the request: only once (see http.hpp).  libcurl
+// would take data that has arrived by now for the answer.  And libcurl 7.88
+// takes a connection that was reset for a live one (fixed in 8.0.0, curl
+// #10652), so the request would count as sent.
 bool Exchange::may_send() {
   if (sent()) return false;
   if (has_spoken()) return stop(Stop::spoke_first);
-  // There was none for another address of the same name.
+  // Memory ran out only for another address of the same name.
   if (progress_.stopped == Stop::no_memory) progress_.stopped = Stop::none;
   answer_.sent = true;
   if (progress_.connects) {
@@ -403,14 +408,13 @@ void Exchange::connect_anew() {
 
 // -- The answer ---------------------------------------------------------------
 
-// The first reason counts.
 bool Exchange::stop(Stop why) {
   if (progress_.stopped == Stop::none) progress_.stopped = why;
   return false;
 }
 
-// The final answer's header lines are kept, without status line and blank
-// line; 1xx answers before it and trailers behind its body are not.
+// Keeps the header lines of the final answer.  Drops its status line and blank
+// line, interim answers (1xx) before it, and trailers after its body.
 bool Exchange::take_header_line(std::string_view line) {
   Head& head = progress_.head;
   progress_.head_bytes += line.size();
@@ -434,18 +438,19 @@ bool Exchange::take_header_line(std::string_view line) {
   return good || stop(Stop::no_memory);
 }
 
-// As the answer's Content-Length says, within the limit; `so_far` without one.
-// A body that grew by doubling would take twice the memory that it needs.
+// The Content-Length of the answer, within the limit; `so_far` if there is
+// none.  A body that grew by doubling would take twice the memory that it
+// needs.
 std::size_t Exchange::size_of_body(std::size_t so_far) const {
   curl_off_t length = -1;
   curl_easy_getinfo(easy_, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-  const auto told = length < 0 ? 0 : static_cast<std::uint64_t>(length);
+  const auto announced = length < 0 ? 0 : static_cast<std::uint64_t>(length);
   return static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(told, so_far, max_body_));
+      std::clamp<std::uint64_t>(announced, so_far, max_body_));
 }
 
-// Bodies may hold keys: none is left behind where they do not fit any more, nor
-// in libcurl's buffer, which it frees as it stands.
+// A body may hold keys.  So memory that is too small for it is wiped, and so is
+// libcurl's buffer, which libcurl frees without wiping it.
 bool Exchange::take_body(char* data, std::size_t size) {
   std::string& body = answer_.body;
   const bool fits = size <= max_body_ - body.size();
@@ -470,7 +475,7 @@ void Exchange::take_result() {
   } else if (code != CURLE_OK) {
     finish(ending_of_error(code));
   } else if (progress_.head != Head::complete) {
-    // Also of an answer that never got beyond a 1xx.
+    // Perhaps only interim answers (1xx) have come.
     finish({Transport::broken,
             "the connection closed before the end of an answer's head"});
   } else {
@@ -499,14 +504,14 @@ Exchange::Ending Exchange::ending_of_stop() const {
 
 Exchange::Ending Exchange::ending_of_error(int error) const {
   const auto code = static_cast<CURLcode>(error);
-  const bool shown = error_[0] != '\0' && !quotes_a_proxy(code, error_.data());
+  const bool usable = error_[0] != '\0' && !quotes_a_proxy(code, error_.data());
   Ending ending = {meaning(code, sent()),
-                   shown ? error_.data() : curl_easy_strerror(code)};
+                   usable ? error_.data() : curl_easy_strerror(code)};
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
     long of_proxy = 0;  // Stays 0 unless the proxy's certificate failed.
     curl_easy_getinfo(easy_, CURLINFO_PROXY_SSL_VERIFYRESULT, &of_proxy);
-    ending.what = of_proxy != 0 ? "the proxy's certificate was refused: "
-                                : "the server's certificate was refused: ";
+    ending.prefix = of_proxy != 0 ? "the proxy's certificate was refused: "
+                                  : "the server's certificate was refused: ";
   }
   return ending;
 }

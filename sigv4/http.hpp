@@ -1,15 +1,15 @@
-// One HTTP exchange at a time on a kept-alive connection, with one deadline,
-// an end that another thread can bring about, and a clear answer to the
-// question "may the server have got it?".  Nothing else sends with libcurl.
+// An Exchange sends one HTTP request at a time on a connection that is kept
+// alive.  It has one deadline, another thread can end it, and it knows whether
+// the server may have received the request.  Nothing else sends with libcurl.
 //
-// Each Exchange is an easy handle in a small multi handle of its own, so the
-// connection stays with it, and a thread may carry on what another began.
-// drive() in waiting.hpp moves any number of them forward with one poll(2).
+// Each Exchange is a libcurl easy handle in a multi handle of its own, so the
+// connection stays with it, and any thread may go on with it.  drive() in
+// waiting.hpp makes progress with any number of them by one poll(2).
 //
 // libcurl sends a POST again, silently, when a reused connection dies before
-// the first byte of an answer (Curl_retry_request in lib/transfer.c).  For a
-// conditional write that is a second application nobody knows of, so the
-// second sending is refused here and the exchange ends as `broken`.
+// the first byte of an answer (Curl_retry_request in lib/transfer.c).  A
+// conditional write could be applied twice without anybody knowing.  So the
+// second sending is refused here, and the exchange ends as `broken`.
 //
 // An answer that arrived before its request was sent is ignored, for example if
 // a server answers twice: the connection is closed, and the request is sent on
@@ -17,11 +17,11 @@
 // was begun, in the last TLS record of the previous answer, or directly after a
 // TLS handshake.
 //
-// Requests are of HTTP/1.1.  No redirect is followed, no content coding is
-// asked for, and TLS is 1.2 or later and always verified.  When an exchange has
-// ended, our copies of the request are wiped, because it may contain a token,
-// and so is the part of libcurl's buffer in which a body arrived.  The buffers
-// that libcurl sends from, and those of OpenSSL, are freed without being wiped.
+// Requests use HTTP/1.1.  No redirect is followed, and no content coding is
+// accepted.  TLS is 1.2 or later, and always verified.  When an exchange has
+// ended, our copies of the request are wiped, because it may contain a token.
+// So is the part of libcurl's buffer in which a body arrived.  The buffers that
+// libcurl sends from, and those of OpenSSL, are freed without being wiped.
 #ifndef DDBMUTEX_SIGV4_HTTP_HPP
 #define DDBMUTEX_SIGV4_HTTP_HPP
 
@@ -65,40 +65,40 @@ struct HttpOptions {
   std::size_t max_answer_bytes = 1 << 20;
   // Idle exchanges beyond this number are closed instead of kept.
   std::size_t max_idle = 32;
-  // For name, connection, proxy and TLS handshakes, however much is sent to us
-  // meanwhile; passing it is `unreachable`.  An address that does not answer is
-  // given up after half of what is left (if that is more than 600 ms), so the
-  // next one of that name gets its chance.  Who has less time for an exchange
-  // says so: connect_within().
+  // The time for resolving a name, connecting, and the handshakes of proxy and
+  // TLS.  An exchange that takes longer ends as `unreachable`.  An address that
+  // does not answer is given up after half of the time that is left (if that is
+  // more than 600 ms), and the next address of the name is tried.
+  // connect_within() sets a shorter time for one exchange.
   std::chrono::milliseconds connect_timeout{2000};
 };
 
 enum class Method { post, get, put };
 
-// Used by one thread at a time; that may be another one from call to call.
+// Used by one thread at a time.  Each call may come from another thread.
 class Exchange {
  public:
   explicit Exchange(const HttpOptions& options);
   // Ends what is under way.  Neither this nor end() waits for a resolver that
-  // hangs (with libcurl before 7.87 both do).
+  // hangs.  (With libcurl before 7.87 both do.)
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // What is to be sent, written before start(): whole headers, each with a '\n'
-  // behind, all there are but Host, Content-Length and what libcurl must add
-  // (none of Accept, Expect, User-Agent); and the body, none with get.  Their
-  // memory serves for the next exchange too.  REQUIRES: nothing under way, and
-  // at most 20 headers.
+  // The request, written before start().  Headers are whole lines, each with a
+  // '\n' at its end.  libcurl adds Host and Content-Length, but none of Accept,
+  // Expect and User-Agent.  A get has no body.  Both texts keep their memory
+  // for the next exchange.  REQUIRES: nothing under way, and at most 20
+  // headers.
   Text& headers() noexcept { return headers_; }
   Text& body() noexcept { return body_; }
 
-  // Begins to send, `now`; replaces the answer of the exchange before.
+  // Begins to send.  `now`: the present time.  Clears the previous answer.
   // REQUIRES: nothing under way.
   void start(const std::string& url, BootTime now,
              Method method = Method::post);
-  // For this exchange, if that is less than connect_timeout.  REQUIRES: called
-  // after start(), before drive().
+  // Limits the time to connect of this exchange, if `time` is less than
+  // connect_timeout.  REQUIRES: called after start(), before drive().
   void connect_within(std::chrono::nanoseconds time);
 
   bool under_way() const noexcept { return under_way_; }
@@ -109,8 +109,8 @@ class Exchange {
   // closed.  Nothing happens if nothing is under way.
   void end(Transport why);
 
-  // False if it must not serve another request: one that memory ran out for
-  // might fail for ever.
+  // False if it must not send another request: after memory ran out, every
+  // later request might fail.
   bool is_usable() const { return is_made() && !spent_; }
 
   // REQUIRES: start() was called.  Complete once under_way() is false.
@@ -122,10 +122,11 @@ class Exchange {
   BootTime next_due() const { return std::min(due_, stall_check_); }
   // Does what is due.  May end the exchange.
   void act_if_due(BootTime now);
-  // Adds the descriptors that libcurl waits for.
+  // Appends the descriptors that libcurl waits for to `fds`.
   void prepare_poll(BootTime now, std::vector<pollfd>& fds);
-  // Acts on what poll(2) has seen of them, and returns the first of the next
-  // exchange's.  May end the exchange.
+  // Acts on what poll(2) has seen of these descriptors.  `seen`: the first of
+  // them.  Returns the first descriptor of the next exchange.  May end the
+  // exchange.
   const pollfd* act_on(const pollfd* seen);
   // Memory for the descriptors of all exchanges that are driven with this one.
   std::vector<pollfd>& polled_fds() { return polled_fds_; }
@@ -133,12 +134,16 @@ class Exchange {
  private:
   // Why one of our callbacks has made libcurl give up.
   enum class Stop { none, too_much, too_slow, spoke_first, no_memory };
-  // What has come of the answer's head: nothing, or nothing since a whole
-  // interim one (1xx); a part of an interim or of the final one; all of it.
-  enum class Head { none, interim, final, complete };
+  // How much of the answer's head has arrived.
+  enum class Head {
+    none,      // Nothing, or nothing since the end of an interim one (1xx).
+    interim,   // A part of an interim one.
+    final,     // A part of the final one.
+    complete,  // All of the final one.
+  };
 
   struct Progress {
-    bool connects = false;  // A connection was, or is being, made.
+    bool connects = false;  // This exchange has begun to make a connection.
     Stop stopped = Stop::none;
     Head head = Head::none;
     std::size_t head_bytes = 0;  // Of all heads.
@@ -151,7 +156,7 @@ class Exchange {
   struct Ending {
     Transport transport;
     const char* why;
-    const char* what = "";  // Before `why`.
+    const char* prefix = "";  // For people, before `why`.
   };
 
   bool is_made() const {
@@ -176,8 +181,11 @@ class Exchange {
   void finish(const Ending& ending);
   void report(const Ending& ending);
 
-  // What libcurl calls.  False, or -1: it is to give up.
+  // Remembers why libcurl has to give up.  Returns false, so that a callback
+  // can return that.  The first reason counts.
   bool stop(Stop why);
+
+  // libcurl's callbacks.  They return false or -1 to make it give up.
   bool take_header_line(std::string_view line);
   bool take_body(char* data, std::size_t size);
   bool may_send();
@@ -200,7 +208,7 @@ class Exchange {
   const std::unique_ptr<curl_slist[]> lines_;  // The headers, for libcurl.
   std::vector<pollfd> watched_;                // What libcurl waits for.
   std::vector<pollfd> polled_fds_;
-  std::vector<int> sockets_;  // libcurl's, the newest last.
+  std::vector<int> sockets_;  // libcurl's open sockets, the newest last.
   // libcurl's header declares CURLM and CURL as void.
   void* const multi_;           // CURLM
   void* const easy_;            // CURL
@@ -215,23 +223,27 @@ class Exchange {
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;
   Text body_;
-  Text headers_;  // Each line with a NUL behind.
+  Text headers_;  // link_headers() ends each line with a NUL.
 
   bool under_way_ = false;
   Progress progress_;
   HttpAnswer answer_;
-  std::array<char, 256> error_{};  // libcurl's words.
+  std::array<char, 256> error_{};  // libcurl's error text.
 
-  std::size_t polled_ = 0;  // So many of watched_ are in drive()'s poll(2).
-  BootTime due_ = BootTime::max();
-  std::chrono::milliseconds due_in_{};      // It is, once drive() looks; or 0.
-  BootTime stall_check_ = BootTime::max();  // If it named no descriptor.
+  std::size_t polled_ = 0;  // How many descriptors prepare_poll() appended.
+  BootTime due_ = BootTime::max();  // When libcurl wants to be called.
+  // libcurl has set a timer.  prepare_poll() adds the present time to it, and
+  // makes it 0.
+  std::chrono::milliseconds due_in_{};
+  // When to look again, if libcurl waits for no descriptor.
+  BootTime stall_check_ = BootTime::max();
 };
 
-// Initialises libcurl once a process (curl_global_init).  Called by the first
-// Exchange; a caller who needs libcurl's exit handlers to run after its own
-// static objects' destructors calls it before.  Any thread, if libcurl was
-// built thread-safe (7.84 on).  Returns whether it may raise SIGPIPE.
+// Initialises libcurl once in a process (curl_global_init).  The first Exchange
+// calls it.  A program whose static objects use libcurl in their destructors
+// calls it earlier, so that libcurl's exit handlers run later.  Any thread may
+// call it if libcurl was built thread-safe (7.84 on).  Returns whether libcurl
+// may raise SIGPIPE.
 bool init_http();
 
 }  // namespace sigv4

@@ -8,10 +8,11 @@ namespace sigv4 {
 
 bool HeaderLines::next() {
   while (!rest_.empty()) {
-    value = sigv4::cut(rest_, '\n');
-    if (value.find(':') == value.npos) continue;
-    name = sigv4::cut(value, ':');
-    value = sigv4::trimmed(value);
+    const std::string_view line = sigv4::cut(rest_, '\n');
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    name = line.substr(0, colon);
+    value = sigv4::trimmed(line.substr(colon + 1));
     return true;
   }
   return false;

@@ -17,19 +17,18 @@ enum class Transport {
   under_way,
   complete,         // A whole answer of any HTTP status.
   unreachable,      // Name, connection, proxy or TLS handshake failed.
-  bad_certificate,  // The server's or proxy's, or our CA file, is no good.
-  broken,           // The connection died, or spoke no HTTP.
-  too_large,        // The answer is longer than it may be.
+  bad_certificate,  // Of the server or a proxy; or our CA file is bad.
+  broken,           // The connection failed, or did not carry HTTP.
+  too_large,        // The answer exceeds HttpOptions::max_answer_bytes.
   timed_out,        // Exchange::end(timed_out) was called.
   cancelled,        // Exchange::end(cancelled) was called.
 };
 
-// Walks the lines of a head, which keep their line ends.  Skips lines without a
-// colon.
+// Reads the header lines of an answer one by one.  Skips lines without a colon.
 class HeaderLines {
  public:
   explicit HeaderLines(std::string_view headers) : rest_(headers) {}
-  bool next();  // False behind the last.
+  bool next();  // False after the last one.
 
   std::string_view name;   // In any case.
   std::string_view value;  // Trimmed.
@@ -42,23 +41,23 @@ struct HttpAnswer {
   Transport transport = Transport::under_way;
   // False only if certainly no byte of the request left this process.
   bool sent = false;
-  int status = 0;    // Of the final answer; 0 if its whole head did not come.
-  std::string body;  // Empty unless complete: a part of one helps nobody.
-  // The final answer's header lines as received, each with its line end; no
-  // status line, no trailers.  Empty unless its whole head came.
+  int status = 0;    // Of the final answer; 0 if its head is incomplete.
+  std::string body;  // Empty unless the exchange is complete.
+  // The header lines of the final answer as received, each with its line end,
+  // without the status line and trailers.  Empty if its head is incomplete.
   std::string headers;
   std::string error;  // What went wrong, for people.
-  // Of this exchange, heads and bodies as HTTP has them.
+  // Heads and bodies of this exchange, before TLS.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  // On the boot clock: a moment before the first byte left (the start of the
-  // exchange if none did), and one after the last byte came or the exchange
-  // ended.
+  // Shortly before the first byte was sent; the start of the exchange if none
+  // was.
   BootTime sent_at{};
+  // Shortly after the last byte was received, or the exchange ended.
   BootTime received_at{};
 
-  // The value of the first header of that name, any case, trimmed; a view of
-  // nothing, at null, if there is none.
+  // The trimmed value of the first header with that name, in any case.  Its
+  // data() is null if there is no such header.
   std::string_view header(std::string_view name) const;
   // Makes it empty again.  Its texts keep their memory.
   void reset();

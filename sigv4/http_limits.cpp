@@ -1,5 +1,6 @@
-// Limits against peers that send without end, or that let a connection take for
-// ever.  Waiting has its own deadline: these hold while libcurl itself is busy.
+// Limits for peers that send without end, or that make connecting take for
+// ever.  These limits hold even while libcurl is busy.  Waiting has its own
+// deadline.
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -30,7 +31,7 @@ std::uint64_t received_on(int fd) {
 
 // Makes the next read(2) fail, even if libcurl is reading in a loop.  After
 // shutdown(2) it could still read what has arrived.
-void cut(int fd) {
+void disconnect(int fd) {
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
   connect(fd, &nowhere, sizeof nowhere);
@@ -58,13 +59,13 @@ void Exchange::set_limits() {
       +[](CURL*, curl_infotype, char*, std::size_t, void* self) {
         Exchange& own = *static_cast<Exchange*>(self);
         if (own.goes_too_far() && !own.sockets_.empty()) {
-          cut(own.sockets_.back());
+          disconnect(own.sockets_.back());
         }
         return 0;
       });
 }
 
-// Has libcurl call these callbacks, or not.
+// Turns these callbacks on or off.
 void Exchange::check_limits(bool check) {
   curl_easy_setopt(easy_, CURLOPT_NOPROGRESS, check ? 0L : 1L);
   curl_easy_setopt(easy_, CURLOPT_VERBOSE, check ? 1L : 0L);
@@ -72,11 +73,12 @@ void Exchange::check_limits(bool check) {
 
 bool Exchange::goes_too_far() {
   if (++progress_.looks % kCallsPerLook != 0) return false;
-  if (is_flooded()) return !stop(Stop::too_much);
-  if (!sent() && BootClock::now() - answer_.sent_at >= time_to_connect_) {
-    return !stop(Stop::too_slow);
-  }
-  return false;
+  const bool too_much = is_flooded();
+  const bool too_slow =
+      !sent() && BootClock::now() - answer_.sent_at >= time_to_connect_;
+  if (!too_much && !too_slow) return false;
+  stop(too_much ? Stop::too_much : Stop::too_slow);
+  return true;
 }
 
 // Whether more bytes have arrived than an honest peer would send.

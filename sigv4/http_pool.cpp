@@ -23,10 +23,10 @@ std::unique_ptr<Exchange> HttpPool::take() {
   return std::make_unique<Exchange>(options_);
 }
 
-// An exchange that is not kept is closed when the mutex is free again, because
-// closing may write to the network.
+// An exchange that is not kept is destroyed after the mutex is unlocked,
+// because closing a connection may write to the network.
 void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
-  // It may hold a request that was not begun.
+  // It may hold a request that was never started.
   exchange->headers().wipe();
   exchange->body().wipe();
   if (options_.max_idle == 0 || !exchange->is_usable()) return;
@@ -34,7 +34,7 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
   if (idle_.size() < options_.max_idle) {
     idle_.push_back(std::move(exchange));
   } else {
-    exchange.swap(idle_.back());
+    exchange.swap(idle_.back());  // The newer connection is kept.
   }
 }
 

@@ -1,4 +1,4 @@
-// Exchanges that wait for the next request, with their connections.
+// Keeps idle exchanges, with their connections, for the next requests.
 #ifndef DDBMUTEX_SIGV4_HTTP_POOL_HPP
 #define DDBMUTEX_SIGV4_HTTP_POOL_HPP
 
@@ -12,13 +12,12 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Exchanges with their kept-alive connections, for use by any thread.
+// Thread safety: any thread may call any member.
 class HttpPool {
  public:
   explicit HttpPool(const HttpOptions& options);
 
-  // The one given back last, whose connection is the warmest, or a new one. Any
-  // thread.
+  // The exchange that was given back last, or a new one.
   std::unique_ptr<Exchange> take();
   // REQUIRES: nothing under way.  Needs no memory, because destructors call it.
   void give_back(std::unique_ptr<Exchange> exchange);

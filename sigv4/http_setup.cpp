@@ -21,9 +21,9 @@ struct Option {
   int value;
 };
 
-// All else is left as libcurl has it: no redirect's credentials, no content
-// coding, no cookies, no User-Agent; unless told otherwise, proxies by the
-// usual variables.
+// All other options keep libcurl's defaults: no credentials for redirects, no
+// content coding, no cookies, no User-Agent, and proxies by the usual
+// variables.
 constexpr Option kOptions[] = {
     {CURLOPT_NOSIGNAL, 1},
     {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1},
@@ -40,7 +40,7 @@ constexpr Option kOptions[] = {
     // A connection is kept, so sessions would hardly ever be resumed.
     {CURLOPT_SSL_SESSIONID_CACHE, 0},
     {CURLOPT_TCP_KEEPALIVE, 1},
-    // Ten minutes: a service that moves behind its name is followed.
+    // Ten minutes, so that a new address of the service is noticed.
     {CURLOPT_MAXLIFETIME_CONN, 10 * 60},
 #if LIBCURL_VERSION_NUM >= 0x075700
     // Ending an exchange leaves a hanging getaddrinfo() to its own thread.
@@ -53,7 +53,7 @@ Exchange& exchange_of(void* self) { return *static_cast<Exchange*>(self); }
 
 }  // namespace
 
-// False if libcurl had no memory for one of those that it copies.
+// False if libcurl had no memory to copy an option.
 bool Exchange::set_options(const HttpOptions& options) {
   bool good = true;
   const auto set_text = [&](CURLoption option, const char* text) {
@@ -73,13 +73,13 @@ bool Exchange::set_options(const HttpOptions& options) {
   curl_easy_setopt(easy_, CURLOPT_PROTOCOLS,
                    static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-  // libcurl itself would read the variables of proxies in any program.
+  // libcurl would read the variables for proxies even in a set-uid program.
   if (!options.use_proxies || ignores_environment()) {
     set_text(CURLOPT_PROXY, "");
     set_text(CURLOPT_NOPROXY, "*");
   }
   if (!options.ca_file.empty()) {
-    // For proxies too.  They replace the system's CAs.
+    // These CAs replace those of the system, for servers and proxies.
     set_text(CURLOPT_CAINFO, options.ca_file.c_str());
     set_text(CURLOPT_PROXY_CAINFO, options.ca_file.c_str());
     set_text(CURLOPT_CAPATH, nullptr);
@@ -135,8 +135,8 @@ void Exchange::set_callbacks() {
   set_limits();
 }
 
-// libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also what
-// OpenSSL has for it; others, or OpenSSL by itself, may write(2).
+// libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also for
+// OpenSSL.  Other TLS libraries, or an older libcurl, may raise SIGPIPE.
 bool init_http() {
   static const bool may_raise_sigpipe = [] {
     // libcurl would write the keys of all TLS sessions to the file that this

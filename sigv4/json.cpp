@@ -8,8 +8,7 @@
 // - It accepts the second half of a surrogate pair without the first, and makes
 //   bytes of it that are not UTF-8.  NodeList refuses them.
 // - It does not notice that there is no memory.  JsonMemory throws.
-// - It ends at a NUL as if that were the end of the text.  Document compares
-//   the sizes.
+// - It takes a NUL for the end of the text.  Document compares the sizes.
 #include "json.hpp"
 
 #include <algorithm>
@@ -18,7 +17,7 @@
 #include <limits>
 #include <new>
 
-// Its assertions cannot fail here, and their texts would add 9 KB.
+// RapidJSON's assertions cannot fail here, and their texts would add 9 KB.
 #define RAPIDJSON_ASSERT(condition) static_cast<void>(0)
 // A program may have a RapidJSON of another version or with other settings.
 #define RAPIDJSON_NAMESPACE ddbmutex_rapidjson
@@ -55,8 +54,8 @@ using Kind = JsonNode::Kind;
 
 constexpr std::size_t kMostLevels = 1000;
 
-// An upper bound for the nodes of valid JSON: each but the first follows one of
-// these characters, and each needs two bytes of text.
+// An upper bound for the nodes of valid JSON.  Each node except the first
+// follows one of these characters, and needs two bytes of text.
 std::size_t max_nodes(std::string_view text) {
   const auto count = std::count_if(text.begin(), text.end(), [](char c) {
     return c == '{' || c == '[' || c == ',' || c == ':';
@@ -64,7 +63,8 @@ std::size_t max_nodes(std::string_view text) {
   return std::min(static_cast<std::size_t>(count), text.size() / 2) + 1;
 }
 
-// Whether RapidJSON has decoded half a surrogate pair.  REQUIRES: else UTF-8.
+// Whether RapidJSON has decoded half of a surrogate pair.  REQUIRES: the rest
+// of the text is UTF-8.
 bool has_surrogate(std::string_view text) {
   for (std::size_t at = text.find('\xed'); at < text.size();
        at = text.find('\xed', at + 1)) {
@@ -102,7 +102,7 @@ class NodeList : public rapidjson::BaseReaderHandler<Utf8, NodeList> {
 
  private:
   bool add(Kind kind, SizeType size, const char* text) {
-    if (is_full()) return false;  // The text ends before it closes all.
+    if (is_full()) return false;  // The text ends inside a list or object.
     nodes_[count_++] = {kind, size, text};
     return true;
   }
@@ -147,7 +147,7 @@ std::optional<std::int64_t> Value::number() const {
   const std::size_t point = std::min(written.find('.'), e);
   const auto places = static_cast<std::int64_t>(point) + exponent;
   std::int64_t value = 0;
-  // The digits left of the point, once the exponent has moved it: 1.5e3 is
+  // The digits left of the point, after the exponent has moved it: 1.5e3 is
   // 1500, and 15e-1 is 1.
   for (std::int64_t i = 0; i < places; ++i) {
     auto at = static_cast<std::size_t>(i);
@@ -244,7 +244,7 @@ void JsonWriter::begin_list() { impl_->writer.StartArray(); }
 
 void JsonWriter::end_list() { impl_->writer.EndArray(); }
 
-// Writes the comma or colon before a value, by writing an empty one.  The
+// Writes the comma or colon before a value, by writing an empty value.  The
 // caller then appends the value itself.
 void JsonWriter::begin_value() {
   impl_->writer.RawValue("", 0, rapidjson::kStringType);
@@ -264,7 +264,7 @@ constexpr std::array<bool, 256> escaped_characters() {
   return escaped;
 }
 
-// A table, because nearly all that is sent is looked up in it.
+// A table is faster than comparisons, and nearly all that is sent passes here.
 constexpr std::array<bool, 256> kEscaped = escaped_characters();
 
 bool needs_escape(std::string_view text) {
@@ -292,13 +292,13 @@ void JsonWriter::text(std::string_view text) {
   }
 }
 
-void JsonWriter::number(std::int64_t number) { json(Digits(number)); }
+void JsonWriter::number(std::int64_t number) { json({Digits(number)}); }
 
 void JsonWriter::boolean(bool value) { impl_->writer.Bool(value); }
 
-void JsonWriter::json(std::string_view json) {
+void JsonWriter::json(Pieces pieces) {
   begin_value();
-  json_ += json;
+  for (const std::string_view piece : pieces) json_ += piece;
 }
 
 void JsonWriter::copy(Value value) {
@@ -307,7 +307,7 @@ void JsonWriter::copy(Value value) {
   } else if (const auto text = value.text()) {
     this->text(*text);
   } else if (value.is(Kind::number)) {
-    json(value.node_->text());
+    json({value.node_->text()});
   } else if (value.is_list()) {
     begin_list();
     for (Elements each(value); each.next();) copy(each.value);
@@ -324,8 +324,10 @@ void JsonWriter::copy(Value value) {
 namespace {
 
 bool has_name(JsonTexts texts, std::string_view name) {
-  return std::any_of(texts.begin(), texts.end(),
-                     [name](const auto& text) { return text.first == name; });
+  for (const auto& text : texts) {
+    if (text.first == name) return true;
+  }
+  return false;
 }
 
 void write_with(JsonWriter& json, Value object, JsonTexts texts,

@@ -12,8 +12,8 @@
 //   json.name("Limit").number(7);
 //   json.end_object();
 //
-// Reading is strict: UTF-8, one value and nothing behind it but blanks; no byte
-// order mark, no NUL (in a string "\u0000" is one), no half of a surrogate
+// Reading is strict: the text is UTF-8 and has one value.  It has no byte order
+// mark, no NUL (but strings may have "\u0000"), and no half of a surrogate
 // pair.  Lists and objects may be nested 1,000 levels deep.  Numbers with an
 // exponent beyond 308 are refused.
 //
@@ -39,7 +39,7 @@ namespace sigv4 {
 
 // --- Reading ---------------------------------------------------------------
 
-// A value, or the name of a member, in the list that a Document is read into.
+// A value, or the name of a member, in the list of nodes of a Document.
 struct JsonNode {
   enum class Kind : std::uint32_t {
     null,
@@ -53,16 +53,17 @@ struct JsonNode {
 
   bool has_text() const { return kind == Kind::number || kind == Kind::string; }
   std::string_view text() const { return {begin, size}; }
-  // The node behind it and all within it.
+  // The node after this one and all nodes within it.
   const JsonNode* next() const { return this + (has_text() ? 1 : size); }
 
   Kind kind;
-  // Bytes of a string or number; nodes of any other value: it and all in it.
+  // The bytes of a string or number.  For any other value, the number of nodes:
+  // this one and all within it.
   std::uint32_t size;
   const char* begin;  // Of a string or number.
 };
 
-// A value of a Document; it is none where there is nothing, or a null.
+// A value of a Document.  It converts to false if there is none, or a null.
 class Value {
  public:
   Value() = default;
@@ -72,17 +73,17 @@ class Value {
   bool is_object() const { return is(JsonNode::Kind::object); }
   bool is_true() const { return is(JsonNode::Kind::true_value); }
   bool is_false() const { return is(JsonNode::Kind::false_value); }
-  // Nothing if it is no string.
+  // Nothing if it is not a string.
   std::optional<std::string_view> text() const;
-  // What stands before the point, also of one that is written as 1.5e3; nothing
-  // if it is no number, or takes more than 63 bits.
+  // The number without its fraction: 1500 for 1.5e3.  Nothing if it is not a
+  // number, or needs more than 63 bits.
   std::optional<std::int64_t> number() const;
-  // Of a list or an object, counted; else 0.
+  // Counts the elements of a list or the members of an object; else 0.
   std::size_t size() const;
-  // Of an object: the last member of that name, as Python and JavaScript have
-  // it.
+  // The member of an object.  The last one if there are several, as in Python
+  // and JavaScript.
   Value operator[](const char* name) const;
-  // A member that is a string; empty if there is none.
+  // The text of a member; empty if there is no member that is a string.
   std::string_view text(const char* name) const;
 
  private:
@@ -98,11 +99,11 @@ class Value {
   const JsonNode* node_ = nullptr;
 };
 
-// What is in a list, or in an object, one after the other.
+// Iterates over the elements of a list, or the members of an object.
 class Elements {
  public:
   explicit Elements(Value of);
-  bool next();  // False behind the last.
+  bool next();  // False after the last one.
 
   std::string_view name;  // Of an object's member.
   Value value;
@@ -113,31 +114,31 @@ class Elements {
   const JsonNode* end_ = nullptr;
 };
 
-// Strings are decoded where they stand, and all of it is wiped with it: it may
-// hold keys.
+// A text that was read as JSON.  Strings are decoded in place.  The text is
+// wiped when this is destroyed, because it may hold keys.
 class Document {
  public:
   explicit Document(std::string&& text);
   Document(const Document&) = delete;
   Document& operator=(const Document&) = delete;
 
-  // None if the text is not JSON, or a null.
+  // No value if the text is not JSON, or is a null.
   Value root() const { return is_json() ? Value(nodes_.get()) : Value(); }
   bool is_json() const { return nodes_ != nullptr; }
-  // Where it is not JSON, in bytes.
+  // At which byte it is not JSON.
   std::size_t error_offset() const { return error_offset_; }
 
  private:
   Secret text_;
-  // The root, and behind each list its elements, behind each object its
-  // members: name, value, name, value.  Null if it is not JSON.
+  // The root first.  Each list is followed by its elements, each object by its
+  // members: name, value, name, value.  Null if the text is not JSON.
   std::unique_ptr<JsonNode[]> nodes_;
   std::size_t error_offset_ = 0;
 };
 
 // --- Writing ---------------------------------------------------------------
 
-// Appends one value to a text: calls come in the order of the JSON.  REQUIRES:
+// Appends one value to a text, by calls in the order of the JSON.  REQUIRES:
 // strings are UTF-8.
 class JsonWriter {
  public:
@@ -161,8 +162,9 @@ class JsonWriter {
   void number(std::int64_t number);
   void boolean(bool value);
   void copy(Value value);
-  // A value that is JSON already; in a list, several with commas between them.
-  void json(std::string_view json);
+  // A value that is JSON already, in pieces; in a list, several with commas
+  // between them.
+  void json(Pieces pieces);
 
  private:
   class Impl;

@@ -94,7 +94,7 @@ void LogQueue::await_stop() {
          sigv4::await(changed_, guard, stop_by_ + kStopGrace)) {
   }
   if (!ended_) {
-    // The logger hangs in one line.  No other may follow it.
+    // The logger hangs in one line.  It must not be called with another.
     lines_.clear();
     left_out_ = 0;
     detach_thread(thread_);

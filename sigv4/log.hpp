@@ -41,8 +41,8 @@ inline void say(const LogPtr& log, LogLevel level, const std::string& text) {
   if (log) log->add(level, one_line(text));
 }
 
-// Writes its lines on a thread of its own, one at a time, in order.  Lines
-// that are added while a thousand wait are left out.  Owned by a shared_ptr.
+// Writes its lines in a thread of its own, one at a time, in order.  While a
+// thousand lines wait, new lines are left out.  REQUIRES: a shared_ptr owns it.
 //
 // Thread safety: any thread may call any member.
 class LogQueue : public Log,
@@ -55,7 +55,7 @@ class LogQueue : public Log,
 
   void add(LogLevel level, const std::string& line) override;
 
-  // Lines that wait are still written until then.  No line is added any more.
+  // Lines that wait are still written until `by`.  No line is added any more.
   void tell_to_stop(BootTime by) override;
   void await_stop() override;
 
@@ -69,7 +69,7 @@ class LogQueue : public Log,
   void write_line(const Line& line);
   // Writes one line.  Exceptions are ignored.
   virtual void write(LogLevel level, const std::string& text) = 0;
-  // Null if the thread must end.  REQUIRES: the mutex is held.
+  // Nothing if the thread must end.  REQUIRES: the mutex is held.
   std::optional<Line> take();
 
   Mutex mutex_;

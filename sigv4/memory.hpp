@@ -1,4 +1,4 @@
-// What to do where memory runs out amid a call that must not fail for it.
+// What to do when memory runs out in a call that must not fail.
 //
 //   if (!try_with_memory([&] { log(describe(lock)); })) ...  // Not logged.
 #ifndef DDBMUTEX_SIGV4_MEMORY_HPP
@@ -11,9 +11,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Calls it.  Returns false if the call ended early because an allocation
-// failed. (Where the library is compiled without exceptions, a failed
-// allocation ends the process.)
+// Makes the call.  Returns false if it ended early because an allocation
+// failed.  (If the library is compiled without exceptions, a failed allocation
+// ends the process.)
 template <class Call>
 bool try_with_memory(const Call& call) {
 #ifdef __cpp_exceptions
@@ -29,7 +29,7 @@ bool try_with_memory(const Call& call) {
 #endif
 }
 
-// Where a C library has had no memory, or a call is to end as if it had not.
+// Ends the call like a failed allocation.
 [[noreturn]] inline void no_memory() {
 #ifdef __cpp_exceptions
   throw std::bad_alloc();

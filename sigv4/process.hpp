@@ -1,9 +1,9 @@
-// Which process this is, and what it must leave alone.
+// Objects that a forked child must not share with its parent.
 //
 // A forked child has copies of its parent's mutexes (perhaps locked by threads
-// that it does not have), connections and locks.  None of that may be used,
-// waited for or closed there.  So whatever has a state knows which process made
-// it, and starts anew in another.
+// that it does not have), connections and locks.  It must not use, await or
+// close any of these.  So the state of an object is kept in a PerProcess: a
+// child abandons the parent's state and makes its own.
 //
 // Thread safety: any thread may call any of this.
 #ifndef DDBMUTEX_SIGV4_PROCESS_HPP
@@ -19,14 +19,14 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// What PerProcess is, whatever the type.
+// The part of PerProcess that does not depend on the type.
 class OnePerProcess {
  protected:
   struct Node {
     explicit Node(void (*how)(Node*)) : destroy(how) {}
     void (*const destroy)(Node* self);
     const std::uint64_t process = this_process();
-    Node* next = nullptr;  // Of those that were abandoned.
+    Node* next = nullptr;  // In the list of abandoned nodes.
   };
 
   OnePerProcess() = default;
@@ -36,13 +36,14 @@ class OnePerProcess {
 
   // Null if this process has made none.
   Node* find() const noexcept;
-  // That one, unless another thread was faster.
+  // Returns `fresh`; or the node of another thread that was faster.
   Node* install(Node* fresh);
 
  private:
+  // Destroys a node of this process, and abandons one of another.
   static void let_go(Node* node);
 
-  // Within reach, so that no leak checker of a child takes them for lost.
+  // A list, so that leak checkers do not take abandoned nodes for leaks.
   static std::atomic<Node*> abandoned_;
   std::atomic<Node*> node_{nullptr};
 };

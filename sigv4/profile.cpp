@@ -1,5 +1,4 @@
-// The paths of the two files, the files as they were found, and a profile in
-// them.
+// Finds and reads the two files, and looks up what they say about a profile.
 #include "profile.hpp"
 
 #include <algorithm>
@@ -25,11 +24,11 @@ bool is_below_home(std::string_view path) {
 }
 
 bool is_of_a_variable(char c) {
-  return sigv4::is_alphanumeric(std::string_view(&c, 1), "_");
+  return is_letter(c) || is_digit(c) || c == '_';
 }
 
-// Takes NAME or {NAME}, which follows a '$', off `rest`.  Returns the name;
-// empty if there is none.
+// Removes the NAME or {NAME} that follows a '$' from the front of `rest`.
+// Returns the name; empty if there is none.
 std::string take_variable(std::string_view& rest) {
   std::string_view name;
   if (sigv4::begins_with(rest, "{")) {
@@ -38,15 +37,15 @@ std::string take_variable(std::string_view& rest) {
     name = rest.substr(1, end - 1);
     rest.remove_prefix(end + 1);
   } else {
-    const auto end =
-        std::find_if_not(rest.begin(), rest.end(), is_of_a_variable);
-    name = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
-    rest.remove_prefix(name.size());
+    std::size_t size = 0;
+    while (size < rest.size() && is_of_a_variable(rest[size])) ++size;
+    name = rest.substr(0, size);
+    rest.remove_prefix(size);
   }
   return std::string(name);
 }
 
-// Replaces the variables that are set by their values; others stay as written.
+// Replaces variables by their values.  Those that are not set stay as written.
 std::string with_variables(std::string_view path,
                            const Environment& environment) {
   std::string expanded;
@@ -82,9 +81,10 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
   }
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
   if (!wrong.empty()) error = join({in_quotes(path), ", ", wrong});
-  const bool is_for_secrets =
-      kind == FileKind::credentials ||
-      std::any_of(entries_.begin(), entries_.end(), is_secret);
+  bool is_for_secrets = kind == FileKind::credentials;
+  for (const Entry& entry : entries_) {
+    is_for_secrets = is_for_secrets || is_secret(entry);
+  }
   if (!is_for_secrets) file_.warning.clear();
 }
 
@@ -93,16 +93,12 @@ ProfileFile::~ProfileFile() = default;
 const std::string_view* ProfileFile::find(std::string_view kind,
                                           std::string_view section,
                                           std::string_view property) const {
-  const auto [first, second] =
-      std::equal_range(entries_.begin(), entries_.end(),
-                       Entry{kind, section, property, {}}, by_property);
-  return first != second ? &std::prev(second)->value : nullptr;
-}
-
-std::pair<Entries::const_iterator, Entries::const_iterator>
-ProfileFile::section(std::string_view kind, std::string_view name) const {
-  return std::equal_range(entries_.begin(), entries_.end(),
-                          Entry{kind, name, {}, {}}, by_section);
+  const Entry wanted = {kind, section, property, {}};
+  const auto end =
+      std::upper_bound(entries_.begin(), entries_.end(), wanted, by_property);
+  const bool found =
+      end != entries_.begin() && !by_property(*std::prev(end), wanted);
+  return found ? &std::prev(end)->value : nullptr;
 }
 
 std::string locate(const char* variable, const char* otherwise,

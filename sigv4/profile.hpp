@@ -1,10 +1,11 @@
 // The shared config and credentials files, and one profile as both describe it.
 //
-// A file that does not exist, cannot be read or is not a regular one (a FIFO
-// would hang) counts as empty, whoever named it, as with all of AWS's tools.  A
-// file of more than 1 MiB is unusable.
+// A file counts as empty if it does not exist, cannot be read or is not a
+// regular file (a FIFO would hang).  So it is in all of AWS's tools, even if
+// somebody named the file.  A file of more than 1 MiB is unusable.
 //
-// What the files held is wiped from memory when it is no longer needed.
+// The contents of the files are wiped from memory when they are no longer
+// needed.
 //
 // Thread safety: any thread may call anything here, if the environment may be
 // read meanwhile.
@@ -28,31 +29,29 @@ namespace sigv4 {
 
 constexpr std::size_t kMaxProfileFileBytes = 1 << 20;
 
-// One of the two files as it was found.
+// One of the two files, read once.
 class ProfileFile {
  public:
-  // `path`: with a '~' if there is no HOME to expand it to.
+  // `path`: the result of locate().
   ProfileFile(const std::string& path, FileKind kind);
   ~ProfileFile();
 
   bool has(std::string_view kind, std::string_view section) const {
     return find(kind, section, "") != nullptr;
   }
-  // A property's value, which may be empty; null if it is not there.
+  // A property's value, which may be empty; null if the property is not there.
   const std::string_view* find(std::string_view kind, std::string_view section,
                                std::string_view property) const;
-  // The entries of a section, with its heading, as a range.
-  std::pair<Entries::const_iterator, Entries::const_iterator> section(
-      std::string_view kind, std::string_view name) const;
+  const Entries& entries() const { return entries_; }
 
-  // Why it counts as empty: "does not exist"; empty if it was read.
+  // Why the file counts as empty: "does not exist"; empty if it was read.
   const std::string& absence() const { return file_.failure; }
-  // Set if it holds keys, or is where they belong, and others than its owner
-  // may read it or write to it: a sentence for people.
+  // A sentence for people if the file is the credentials file, or holds keys,
+  // and others than its owner may read or write it; else empty.
   const std::string& warning() const { return file_.warning; }
 
   const std::string path;
-  std::string error;  // Why it is unusable; empty if it is not.
+  std::string error;  // Why the file is unusable; empty if it is usable.
 
  private:
   SecretFile file_;
@@ -61,19 +60,22 @@ class ProfileFile {
 
 // Which profile of which files.
 struct ProfilePlace {
-  Setting named;  // AWS_PROFILE, AWS_DEFAULT_PROFILE; "default" by nobody.
+  // The profile's name.  If nobody chose one, it is "default" and has no
+  // source.
+  Setting named;
   std::string config_file;       // AWS_CONFIG_FILE, "~/.aws/config"
   std::string credentials_file;  // AWS_SHARED_CREDENTIALS_FILE,
                                  // "~/.aws/credentials"
 };
 
 // The path in the variable, else `otherwise`.  As in botocore, variables in the
-// path are replaced first, and then a leading '~' by HOME.  It stays if HOME is
-// not known, and so does ~name, the home of another user.
+// path are replaced first, and then a leading '~' by HOME.  The '~' stays if
+// HOME is not known, and in ~name, the home of another user.
 std::string locate(const char* variable, const char* otherwise,
                    const Environment& environment);
 
-// `name`: of the options; empty: as the environment says.
+// `name`: the profile that the options name.  If it is empty, AWS_PROFILE or
+// AWS_DEFAULT_PROFILE names the profile.
 ProfilePlace locate_profile(
     std::string_view name,
     const Environment& environment = process_environment);
@@ -82,54 +84,48 @@ struct Profile {
   // Reads both files, now.
   explicit Profile(const ProfilePlace& place);
 
-  // What the profile says, the credentials file before the config file.
-  // Nothing if it is not there or empty.
+  // The property in the credentials file, else in the config file.  Nothing if
+  // it is in neither, or is empty.
   Setting find(const char* property) const;
-  // Of a service's URL: its own in the profile's `services`, else its
-  // `endpoint_url`.  Sets `flaw` if there are no such services.
+  // The URL of a service: its `endpoint_url` in the profile's `services`, else
+  // the profile's `endpoint_url`.  Sets `flaw` if there is no section of these
+  // services.
   Setting url_of(const char* service, std::string& flaw) const;
-  // For as long as the files stay.
+  // A view into the file.
   std::string_view value_of(std::string_view property) const;
   bool has(const char* property) const { return !value_of(property).empty(); }
-  // It is there, and says nothing.
+  // Whether the property is there, but has no value.
   bool has_empty(const char* property) const {
     const Found found = look(property);
     return found.file != nullptr && found.value.empty();
   }
   bool exists() const { return look("").file != nullptr; }
-  // For people: `profile "x"`, and the file that says so: `profile "x" in
-  // "..."`.
+  // For people: `profile "x" in "FILE"`, for the file that has the property.
+  // Just `profile "x"` if neither has it.
   std::string place_of(const char* property) const;
-  // For people: both files, and whether they know the profile.
+  // For people: both files, and whether they have the profile.
   std::string whereabouts() const;
 
-  std::string name;  // May become that of another one of these files.
+  std::string name;  // May be changed to another profile of these files.
   const ProfileFile credentials;
   const ProfileFile config;
-  // Why nothing here is to be used: a file is unusable, or a profile that was
-  // asked for by name is in neither.  Empty if all is well.
+  // Why the profile must not be used: a file is unusable, or somebody named a
+  // profile that is in neither file.  Empty if it may be used.
   std::string error;
-  bool missing = false;  // It is the latter.
+  bool missing = false;  // The error is that the profile is in neither file.
 
  private:
-  // The file that has the property, null if none has it, and its value.
   struct Found {
-    const ProfileFile* file;
+    const ProfileFile* file;  // Null if neither has the property.
     std::string_view value;
   };
   Found look(std::string_view property) const;
 };
 
-// As find_variable(), else the profile's property.
+// The first of the variables that is set, else the profile's property.
 Setting find_setting(const Environment& environment,
                      std::initializer_list<const char*> variables,
                      const Profile& profile, const char* property);
-
-inline Profile load_profile(
-    std::string_view name,
-    const Environment& environment = process_environment) {
-  return Profile(locate_profile(name, environment));
-}
 
 }  // namespace sigv4
 }  // namespace v0

@@ -14,12 +14,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-bool by_section(const Entry& a, const Entry& b) {
-  return std::tie(a.kind, a.section) < std::tie(b.kind, b.section);
-}
-
 bool by_property(const Entry& a, const Entry& b) {
-  // Most are compared with others of their own heading.
+  // Mostly both are of the same heading, and their names need no comparison.
   if (a.section.data() == b.section.data() && a.kind.data() == b.kind.data()) {
     return a.property < b.property;
   }
@@ -47,8 +43,8 @@ constexpr std::string_view kSettings =
     "web_identity_token_file";
 constexpr char kColon[] = " is followed by ':', not by '='";
 
-// Of equal properties the last one in the file comes last: all values are views
-// of one text.
+// Equal properties are in the order of the file.  Their values are views of one
+// text, so their addresses show that order.
 bool by_property_and_line(const Entry& a, const Entry& b) {
   if (by_property(a, b)) return true;
   return !by_property(b, a) && a.value.data() < b.value.data();
@@ -65,7 +61,7 @@ bool is_no_control(char c) {
   return byte >= 0x20 && byte != 0x7F;
 }
 
-// Up to a blank with a comment mark behind it.
+// The line up to the first comment mark that follows a blank.
 std::string_view without_comment(std::string_view line) {
   for (std::size_t i = 1; i < line.size(); ++i) {
     if (sigv4::is_one_of(line[i], kCommentMarks) &&
@@ -84,23 +80,23 @@ class Parser {
   // `line`: a part of the text, without its '\n'.  Returns what is wrong with
   // it, or null.
   const char* add(std::string_view line);
-  // The setting that the flaw is about; may be empty.
+  // The setting that is wrong, if it is known; else empty.
   const std::string& setting() const { return setting_; }
 
  private:
-  // These begin with what is no blank.
+  // These return the same.  `text`: a line without blanks at its ends.
   const char* add_section(std::string_view text);
   const char* add_continuation(std::string_view text);
   const char* add_property(std::string_view text);
   // If true, setting() is the setting before the colon.
   bool has_colon_for_equals(std::string_view text);
   void take_kind();
-  // Makes the section's kind what it means in this file.  False if it is to be
-  // skipped.
+  // False if the section must be skipped.  Sets the kind of a section without a
+  // prefix.
   bool is_wanted();
   bool is_wanted_default(bool is_prefixed);
   std::string_view unquoted(std::string_view part);
-  // For changes of a part of the text in place.
+  // The same place in the text, which may be changed there.
   char* writable(std::string_view part) {
     return text_.data() + (part.data() - text_.data());
   }
@@ -111,15 +107,15 @@ class Parser {
   std::string& text_;
   const FileKind file_;
   Entries& entries_;
-  // The current section's; without a name it is skipped.
+  // Of the current section.  If its name is empty, the section is skipped.
   std::string_view kind_, section_;
   bool seen_section_ = false;
-  bool default_is_prefixed_ = false;
-  bool has_property_ = false;  // The section has one, skipped or not.
-  // The rest is the last one's.
+  bool default_is_prefixed_ = false;  // There was a [profile default].
+  bool has_property_ = false;         // The section has one, skipped or not.
+  // Of the last property.
   std::size_t indent_ = 0;
   bool skipped_ = false;
-  bool has_sub_properties_ = false;  // It began with no value.
+  bool has_sub_properties_ = false;  // Its first line has no value.
   std::string setting_{};
 };
 
@@ -157,8 +153,8 @@ const char* Parser::add_section(std::string_view text) {
   return nullptr;
 }
 
-// Splits the heading "profile x" into kind and name.  A name of the usual
-// characters, which include the backslash, is taken literally.
+// Splits the heading "profile x" into kind and name.  A name that is_name()
+// accepts stays as it is, even if it has a backslash.
 void Parser::take_kind() {
   const auto blank = section_.find_first_of(kBlanks);
   if (blank == section_.npos) return;
@@ -167,12 +163,12 @@ void Parser::take_kind() {
   if (!is_name(section_)) section_ = unquoted(section_);
 }
 
-// The part without its quotes and backslashes, written over it.  Empty if it
-// has a flaw or a control character.
+// Removes quotes and backslashes from a part of the text, in place.  Empty if
+// it has a flaw or a control character.
 std::string_view Parser::unquoted(std::string_view part) {
   std::string words;
   if (*split_words(part, words) != '\0') return {};
-  words.pop_back();  // The NUL behind the last.
+  words.pop_back();  // The NUL at the end.
   if (!sigv4::consists_of(words, is_no_control)) return {};
   std::copy(words.begin(), words.end(), writable(part));
   return part.substr(0, words.size());
@@ -187,7 +183,8 @@ bool Parser::is_wanted() {
   return section_ == kDefaultProfile ? is_wanted_default(!bare) : !bare;
 }
 
-// Where there is a [profile default], [default] is none, even an earlier one.
+// If there is a [profile default], every [default] is ignored, even an earlier
+// one.
 bool Parser::is_wanted_default(bool is_prefixed) {
   if (!is_prefixed) return !default_is_prefixed_;
   if (std::exchange(default_is_prefixed_, true)) return true;
@@ -199,7 +196,8 @@ bool Parser::is_wanted_default(bool is_prefixed) {
   return true;
 }
 
-// Behind the value there is room: a line end at least was cut off.
+// Moves the line to the end of the value that it continues.  There is room: at
+// least a line end stood between them.
 const char* Parser::add_continuation(std::string_view text) {
   if (skipped_) return nullptr;
   if (has_sub_properties_) {
@@ -216,9 +214,9 @@ const char* Parser::add_continuation(std::string_view text) {
   return nullptr;
 }
 
-// Python's reader takes a ':' for a '='; AWS's format does not have it.  Behind
-// a known setting it is an error: to skip the setting could sign as somebody
-// else.
+// Python's reader accepts ':' instead of '='.  AWS's format does not have it.
+// After a known setting it is an error: if the setting were skipped, requests
+// might be signed as somebody else.
 bool Parser::has_colon_for_equals(std::string_view text) {
   const std::size_t mark = text.find_first_of(":=");
   if (mark == text.npos || text[mark] == '=') return false;
@@ -249,23 +247,22 @@ const char* Parser::add_property(std::string_view text) {
 
 const char* split_words(std::string_view text, std::string& words) {
   if (text.find('\0') != text.npos) return "it contains a NUL";
-  bool in_word = false;  // Also behind quotes with nothing between.
-  char quote = '\0';     // That is open.
+  bool in_word = false;  // True after "" too, which is an empty word.
+  char quote = '\0';     // The quote that is open; NUL if none is.
   for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    const char behind = i + 1 < text.size() ? text[i + 1] : '\0';
+    const char c = text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
     const bool escapes =
         c == '\\' &&
-        (quote == '\0' || (quote == '"' && (behind == '"' || behind == '\\')));
-    const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
-    if (quote == '\0' && blank) {
+        (quote == '\0' || (quote == '"' && (next == '"' || next == '\\')));
+    if (quote == '\0' && is_white_space(c)) {
       if (std::exchange(in_word, false)) words += '\0';
       continue;
     }
     in_word = true;
     if (escapes) {
       if (++i == text.size()) return "nothing follows its last backslash";
-      words += behind;
+      words += next;
     } else if (quote == '\0' && (c == '\'' || c == '"')) {
       quote = c;
     } else if (c == quote) {

@@ -1,32 +1,34 @@
 // Parses the shared config and credentials files as AWS's tools read them.
 //
-// Where AWS's tools differ, this is what holds here:
-//   * A line continues the property before it if it is indented deeper than
-//     that is; else it is a section or property itself, indented or not (so in
-//     botocore; to the C runtime whatever is indented continues something).
-//   * These lines make their file unusable: one that is neither section,
-//     property, continuation nor comment; one with a ':' instead of a '='
-//     behind a known setting; a property before the first section; a section
-//     without its ']' (so in botocore and the C runtime; JavaScript's reader
-//     skips such lines).  The error gives the line's number and never shows the
+// Where AWS's tools differ, these rules hold here:
+//   * A line that is indented deeper than the property before it continues that
+//     property.  Any other line is a section or a property, indented or not.
+//     (So in botocore.  In the C runtime, every indented line is a
+//     continuation.)
+//   * These lines make the file unusable: a line that is neither section,
+//     property, continuation nor comment; a known setting that is followed by
+//     ':' instead of '='; a property before the first section; a section
+//     without its ']'.  (So in botocore and the C runtime.  JavaScript's reader
+//     skips such lines.)  The error gives the line's number and never shows the
 //     line, which may hold a secret.
-//   * The name of a profile is the whole text between the brackets; in the
-//     config file it is what follows "profile", with quotes and backslashes
-//     removed as by Python's shlex (so in botocore; JavaScript's reader accepts
-//     fewer characters).  It ends at the last ']' of the line; a comment may
-//     begin behind the first one.  It has no control character.  In the config
-//     file, a blank in it must be quoted or stand behind a backslash.
-//   * In the config file, all sections but [default], [profile x], [services x]
-//     and [sso-session x] are skipped.  In both files, a section without such a
-//     name is skipped, and so is a property whose name has other characters
-//     than letters, digits and _-/.%@:+\; each with all that belongs to it.
-//   * Profiles are told apart by case, properties not.
-//   * '#' and ';' begin a comment as the first thing in a line, indented or
-//     not, and behind a blank in a property's.  Anywhere else they belong to
-//     the value, also in the lines that continue it.  What stands behind a
-//     section's last ']' counts for nothing.
-//   * Of two equal properties the last counts; equal sections are one; where
-//     there is a [profile default], [default] is none.
+//   * In the credentials file, the name of a profile is the whole text between
+//     the brackets.  In the config file, it is what follows "profile", without
+//     the quotes and backslashes, which are removed as by Python's shlex.  A
+//     blank in it must be quoted or follow a backslash.  (So in botocore.
+//     JavaScript's reader accepts fewer characters.)
+//   * The name ends at the last ']' of the line.  A comment may begin after the
+//     first ']'.  The name has no control characters.
+//   * In the config file, all sections except [default], [profile x],
+//     [services x] and [sso-session x] are skipped.  In both files, a section
+//     without a valid name is skipped.  A property is skipped if its name has
+//     other characters than letters, digits and _-/.%@:+\.
+//   * Upper and lower case differ in profiles, but not in properties.
+//   * '#' and ';' begin a comment at the start of a line, indented or not, and
+//     after a blank in the first line of a property.  Anywhere else they belong
+//     to the value.  Text after a section's last ']' is ignored.
+//   * If a property is repeated, the last one counts.  Sections of the same
+//     name are one section.  If there is a [profile default], [default] is
+//     ignored.
 //
 // Pure functions.
 #ifndef DDBMUTEX_SIGV4_PROFILE_PARSER_HPP
@@ -43,36 +45,34 @@ namespace sigv4 {
 constexpr std::string_view kProfileKind = "profile";
 constexpr std::string_view kDefaultProfile = "default";
 
-// What a file says, line by line.  There may be several sections of one kind
-// and name, which are one, and several properties of one name, of which the
-// last counts.
+// A property or a section's heading.
 struct Entry {
-  // "profile", "services" or "sso-session"; empty: it does not count, for it is
-  // of a [default] beside a [profile default].
+  // "profile", "services" or "sso-session".  Empty for a [default] that is
+  // ignored.
   std::string_view kind;
   std::string_view section;
   std::string_view property;  // In lower case; empty: the section's heading.
-  std::string_view value;  // Trimmed; of a continued one all lines, with '\n'.
+  std::string_view value;     // Trimmed.  Continued lines follow after a '\n'.
 };
 
 // Sorted by kind, section and property; of equal ones the last counts.
 using Entries = std::vector<Entry>;
-bool by_section(const Entry& a, const Entry& b);
 bool by_property(const Entry& a, const Entry& b);
 
 enum class FileKind { config, credentials };
 
-// Rewrites the text so that the entries can be views of it.  Returns why it is
-// unusable, "line 3: ...", and has no entries then; empty if it is well.  Takes
-// memory in proportion to the text, and the time to sort its lines.
+// Sets the entries, which are views of the text.  Changes the text for that.
+// If the text is unusable, returns why ("line 3: ...") and sets no entries;
+// else returns an empty string.  Needs memory in proportion to the text, and
+// the time to sort its lines.
 std::string parse_profiles(std::string& text, FileKind kind, Entries& entries);
 
-// Of a value that is empty but for indented `name = value` lines, what `name`
-// (in lower case) stands for; the last one if there are several.
+// For a value that has only indented `name = value` lines: the value of `name`
+// (in lower case).  The last one if there are several.
 std::string_view sub_property(std::string_view value, std::string_view name);
 
-// Splits the text into words and appends them to `words`, each with a NUL
-// behind it.  Returns what is wrong with the text ("a quote is not closed");
+// Splits the text into words and appends them to `words`, each with a NUL at
+// its end.  Returns what is wrong with the text ("a quote is not closed");
 // empty if nothing is.
 //
 // The same as Python's shlex.split(), with which botocore splits commands and

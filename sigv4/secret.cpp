@@ -11,9 +11,9 @@ namespace sigv4 {
 namespace {
 
 constexpr std::size_t kMaxShownBytes = 300;
-// How much more is looked at of a word that begins within those.
+// A word that begins within these bytes is searched up to here.
 constexpr std::size_t kMaxWordBytes = 4096;
-// Shorter ones may be in a text by chance: "local".
+// Shorter secrets, such as "local", may be in a text by chance.
 constexpr std::size_t kShortestSecret = 16;
 constexpr std::size_t kSecretPart = 12;
 constexpr std::string_view kMask = "(hidden)";
@@ -166,7 +166,7 @@ bool operator==(const Secret& a, const Secret& b) noexcept {
 
 // A secret that was cut in the middle would not be recognised.  So the text is
 // first cut at the end of a word, and shortened once more after masking.
-std::string shown(std::string_view text, const Secrets& secrets) {
+std::string redacted(std::string_view text, const Secrets& secrets) {
   text = text.substr(0, text.find_first_of("\r\n"));
   const std::size_t most = std::min(text.size(), kMaxShownBytes);
   const std::size_t end =

@@ -67,12 +67,12 @@ class Secret {
   std::string text_;
 };
 
-// Those of one request: the secret key, the session token, the signature.
+// The secrets of one request: the secret key, the session token, the signature.
 using Secrets = std::array<std::string_view, 3>;
 // Makes a service's text safe to show: its first line, cut to 300 bytes and
 // escaped by one_line().  A word that repeats 12 bytes or more of a secret
 // becomes "(hidden)".  Secrets of less than 16 bytes are not looked for.
-std::string shown(std::string_view text, const Secrets& secrets);
+std::string redacted(std::string_view text, const Secrets& secrets);
 
 // --- Files that hold keys or tokens -----------------------------------------
 

@@ -17,41 +17,43 @@ namespace sigv4 {
 
 namespace {
 
-// To read or to write.
+// Reading and writing by others than the owner.
 constexpr mode_t kOthers = S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
 
 std::string system_words(int error) {
   return std::generic_category().message(error);
 }
 
-// Appends up to one byte more than the file may have, straight from the file: a
-// copy would leave traces on the stack.  Returns errno.
+// Reads into the text itself, because a buffer would have to be wiped.  Reads
+// one byte more than the file may have, so that a file that is too long is
+// noticed.  Returns errno.
 int read_into(std::string& text, int fd, std::size_t most) {
-  ssize_t got = 1;
-  while (text.size() <= most && got != 0) {
+  while (text.size() <= most) {
     const std::size_t before = text.size();
+    // Doubles the capacity if it is used up.
     reserve_secret(text, std::max<std::size_t>(before + 1, 4096));
     text.resize(std::min(text.capacity(), most + 1));
-    got = ::read(fd, &text[before], text.size() - before);
+    const ssize_t got = ::read(fd, &text[before], text.size() - before);
     const int error = errno;
     text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0) return 0;
     if (got < 0 && error != EINTR) return error;
   }
   return 0;
 }
 
-// Returns errno.
+// Writes the text and waits until it is on the disk.  Otherwise a crash after
+// the rename could leave an empty file.  Returns errno.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t put = ::write(fd, text.data(), text.size());
     if (put < 0 && errno != EINTR) return errno;
     if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
   }
-  // Else a crash could leave the new name on an empty file.
   return ::fsync(fd) == 0 ? 0 : errno;
 }
 
-// Programs of 32 bits would not be told of a file whose number has more.
+// In a 32-bit program, fstat() fails for a file with a 64-bit inode number.
 #ifdef _LARGEFILE64_SOURCE
 using Status = struct stat64;
 int status_of(int fd, Status& status) { return ::fstat64(fd, &status); }
@@ -64,10 +66,12 @@ int status_of(int fd, Status& status) { return ::fstat(fd, &status); }
 
 void SecretFile::read(const std::string& path, std::size_t most_bytes) {
   Status status = {};
-  // A FIFO is not waited for, a terminal does not become ours.
+  // open() does not wait for the other end of a FIFO, and a terminal does not
+  // become the controlling terminal of this process.
   const int fd =
       ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  int error = fd < 0 || status_of(fd, status) != 0 ? errno : 0;
+  int error = 0;
+  if (fd < 0 || status_of(fd, status) != 0) error = errno;
   const bool regular = S_ISREG(status.st_mode);
   if (error == 0 && regular) error = read_into(text, fd, most_bytes);
   if (fd >= 0) ::close(fd);
@@ -82,10 +86,11 @@ void SecretFile::read(const std::string& path, std::size_t most_bytes) {
   } else if (too_long) {
     failure = join({"is longer than ", Digits(most_bytes), " bytes"});
   } else if ((status.st_mode & kOthers) != 0) {
+    // The mode as three octal digits.
     const mode_t mode = status.st_mode;
     warning = join({in_quotes(path),
                     " may be read or written by others than its owner (mode 0",
-                    Digits(mode >> 6 & 7), Digits(mode >> 3 & 7),
+                    Digits((mode >> 6) & 7), Digits((mode >> 3) & 7),
                     Digits(mode & 7), ", should be 0600)"});
   }
   if (!failure.empty()) sigv4::wipe(text);

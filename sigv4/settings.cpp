@@ -13,9 +13,9 @@ namespace sigv4 {
 
 namespace {
 
-// The home in the system's list of users, for programs without HOME, such as
-// services that systemd starts.  If the environment is ignored, so is the
-// caller's home.
+// The user's home in the system's list of users.  For programs without HOME,
+// such as services that systemd starts.  A program that ignores the environment
+// does not use its caller's home.
 std::string home_by_name() {
   const uid_t user = ignores_environment() ? geteuid() : getuid();
   if (ignores_environment() && user == getuid()) return "";

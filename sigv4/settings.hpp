@@ -15,8 +15,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Without its part "profiles" the library reads neither the config nor the
-// credentials file, and to name a profile is an error.
+// Without its part "profiles", the library reads neither the config nor the
+// credentials file, and naming a profile is an error.
 #ifdef DDBMUTEX_NO_PROFILES
 constexpr bool kReadsProfiles = false;
 #else
@@ -40,10 +40,10 @@ inline const char* why_no_home() {
   return ignores_environment() ? "HOME is not used" : "HOME is not set";
 }
 
-// The variables of this process; all empty if ignores_environment().  If HOME
-// is not set, it is the user's home in the system's list of users.  If the
-// environment is ignored, it is the home of the user whose rights a set-uid
-// program has.  Not to be read while another thread changes the environment.
+// The variables of this process; all empty if ignores_environment().  But HOME
+// is then the home of the user whose rights a set-uid program has.  If HOME is
+// not set, it is the user's home in the system's list of users.  REQUIRES: no
+// other thread changes the environment meanwhile.
 struct ProcessEnvironment {
   std::string operator()(const char* name) const;
 };

@@ -15,8 +15,8 @@ inline namespace v0 {
 namespace sigv4 {
 
 // With CURLOPT_NOSIGNAL, libcurl does not ignore SIGPIPE.  So this thread
-// blocks it while libcurl may write, and then removes one that the writing has
-// raised.
+// blocks the signal while libcurl may write, and then removes one that was
+// raised meanwhile.
 class SigpipeGuard {
  public:
   SigpipeGuard() {
@@ -25,7 +25,8 @@ class SigpipeGuard {
     sigemptyset(&sigpipe_);
     sigaddset(&sigpipe_, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &sigpipe_, &old_);
-    // Only a thread that had blocked it before can have one waiting.
+    // A signal that was pending before must stay.  It can be pending only if
+    // this thread had blocked it.
     had_one_ = sigismember(&old_, SIGPIPE) == 1 && sigpending(&waiting) == 0 &&
                sigismember(&waiting, SIGPIPE) == 1;
   }

@@ -9,7 +9,7 @@
 //
 // Each step of the specification ("Create a signed AWS API request", AWS IAM
 // User Guide) is a function of its own, so a wrong signature can be traced to
-// the step that went wrong.  Strings hold bytes; nothing here fails unless
+// the step that went wrong.  Strings hold bytes.  Nothing here fails unless
 // memory runs out.
 //
 // Thread safety: any thread may call anything here.
@@ -35,7 +35,7 @@ struct Credentials {
   std::string access_key_id{};
   Secret secret_access_key{};
   Secret session_token{};    // Empty for long-lived keys.
-  std::string account_id{};  // Whose keys they are, if that is known.
+  std::string account_id{};  // The AWS account of the keys, if known.
 };
 
 struct Header {
@@ -43,19 +43,20 @@ struct Header {
   std::string_view value;  // May be folded over lines; trimmed when signed.
 };
 
-// What is signed.  Borrowed: every view must outlive the call.
+// What is signed.  Every view must outlive the call.
 struct Request {
   std::string_view method;  // As sent: "POST".
   std::string_view path;    // As sent, up to '?'; empty counts as "/".
-  // As sent, behind the '?'.  Its percent sequences are decoded before all of
-  // it is encoded as the signature wants it; a '+' is a plus, not a blank.
+  // As sent, after the '?'.  It is decoded, and then encoded as the signature
+  // requires.  A '+' is a plus, not a blank.
   std::string_view query;
-  // What goes into the signature besides X-Amz-Date and X-Amz-Security-Token,
-  // which sign() adds itself: all of them, so none that a proxy may change.
-  // Repeated names are joined in this order.
+  // All of these are signed, so none of them may be changed by a proxy.
+  // Values of a repeated name are joined in this order.  sign() adds
+  // X-Amz-Date and X-Amz-Security-Token itself.
   std::vector<Header> headers;
   std::string_view payload_hash;  // sha256_hex(body).
-  bool normalize_path = true;  // Resolve "." and "..", merge slashes; S3: not.
+  // Resolve "." and "..", and merge slashes.  False for S3.
+  bool normalize_path = true;
 };
 
 struct Scope {
@@ -72,15 +73,16 @@ struct Signed {
   }
 };
 
-// Appends `text` with all but letters, digits, -._~ and `also` percent-encoded
-// (RFC 3986, section 2.3), as the signature encodes, and as a form may.
-void append_encoded(std::string& out, std::string_view text, char also = '~');
+// Appends `text` in percent-encoding.  Letters, digits, -._~ and `unencoded`
+// stay as they are (RFC 3986, section 2.3).  For signatures and for forms.
+void append_encoded(std::string& out, std::string_view text,
+                    char unencoded = '~');
 
 using Digest = std::array<unsigned char, 32>;  // Of SHA-256.
 
 Digest sha256(std::string_view bytes);
 
-// A digest's lower-case hexadecimal digits: as a piece of a text, or a view.
+// A digest in lower-case hexadecimal digits.
 class HexDigest {
  public:
   explicit HexDigest(const Digest& digest) { sigv4::write_hex(digest, text_); }
@@ -90,18 +92,18 @@ class HexDigest {
   char text_[2 * std::tuple_size_v<Digest>];
 };
 
-// The same as a string.
+// The digest of `bytes` in lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
 
-// Lower-case hexadecimal SHA-1, which protects nothing: AWS's tools name files
-// by it.
+// Lower-case hexadecimal SHA-1.  It protects nothing: AWS's tools name files by
+// it.
 std::string sha1_hex(std::string_view bytes);
 
-// Step 1.  Over the request's headers as they stand.  Wiped when destroyed, for
-// it may hold a session token.
+// Step 1.  Adds no headers to those of the request.  The result is wiped when
+// it is destroyed, because it may hold a session token.
 Text canonical_request(const Request& request);
 
-// "20150830/eu-west-1/dynamodb/aws4_request".  `amz_date` as utc.hpp writes it.
+// "20150830/eu-west-1/dynamodb/aws4_request".  `amz_date`: see utc.hpp.
 std::string scope_text(std::string_view amz_date, const Scope& scope);
 
 // Steps 2 and 3.
@@ -109,12 +111,12 @@ std::string string_to_sign(std::string_view amz_date, std::string_view scope,
                            std::string_view canonical_request);
 
 // HMAC(HMAC(HMAC(HMAC("AWS4" + secret, day), region), service),
-// "aws4_request").  It may serve all requests of its day.  Wiped from memory
-// when destroyed.
+// "aws4_request").  It can sign all requests of its day.  It is wiped from
+// memory when it is destroyed.
 class SigningKey {
  public:
-  SigningKey() = default;  // To be assigned to.
-  // `scope`: as scope_text() makes it.
+  SigningKey() = default;  // A key may be assigned to it.
+  // `scope`: the result of scope_text().
   SigningKey(std::string_view secret, std::string scope);
   SigningKey(const SigningKey&) = default;
   SigningKey& operator=(const SigningKey&) = default;
@@ -127,7 +129,7 @@ class SigningKey {
   void set_key(std::string_view key);
 
   std::string scope_{};
-  // Hashes that have taken in the key, as HMAC begins its two.
+  // The two hashes of HMAC, which have taken in the key.
   SHA256_CTX inner_{}, outer_{};
 };
 
@@ -139,13 +141,14 @@ HexDigest signature(const SigningKey& key, std::string_view string_to_sign);
 Signed sign(const Request& request, const Credentials& credentials,
             const Scope& where, std::int64_t unix_seconds);
 
-// The same with a key that was made before.
+// The same with a key that was made earlier.
 // REQUIRES: it is the key of these credentials and of the day of `amz_date`.
 Signed sign(const Request& request, const Credentials& credentials,
             const SigningKey& key, std::string amz_date);
 
-// Appends the headers to be sent, each with a '\n' behind: the request's, but
-// not "host", which the HTTP client adds, and those of its signature.
+// Appends the headers to be sent, each with a '\n' at its end: those of the
+// request and those of its signature.  Leaves out "host", which the HTTP client
+// adds.
 void append_headers(Text& lines, const Request& request,
                     const Credentials& credentials, const Signed& signature);
 

@@ -122,13 +122,13 @@ namespace {
 using Mark = std::atomic<std::uint64_t>;
 static_assert(Mark::is_always_lock_free);
 
-// Constant-initialised and never destroyed, because a process may fork before
-// main() or during exit().
-Mark no_mark{0};  // the_mark points here if there is no such page: use the pid.
+// The mark of this process is a number on a page that the kernel clears in
+// every forked child.  These are constant-initialised and never destroyed,
+// because a process may fork before main() or during exit().
 std::atomic<Mark*> the_mark{nullptr};
+Mark no_mark{0};  // the_mark points here if the kernel has no such pages.
 std::atomic<std::uint64_t> processes{0};  // Numbers given so far.
 
-// Makes a word on a page that the kernel clears in every forked child.
 Mark* make_mark() noexcept {
   constexpr std::size_t kSize = sizeof(Mark);  // mmap() rounds up to a page.
   void* page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,

@@ -1,9 +1,9 @@
-// What the library needs of the system besides files and the network: clocks,
-// randomness, mutexes, threads, and which process this is.
+// What the library needs from the system besides files and the network: clocks,
+// randomness, mutexes, threads, and a number for this process.
 //
-// All of it is defined in system.cpp, and so is the boot clock
-// (boot_clock.hpp). A simulation links definitions of its own instead: see
-// README.md, "The seam to the system".
+// system.cpp defines all of it, and the boot clock (boot_clock.hpp).  A
+// simulation links its own definitions instead: see README.md, "The seam to
+// the system".
 //
 // Thread safety: any thread may call any of this.
 #ifndef DDBMUTEX_SIGV4_SYSTEM_HPP
@@ -25,13 +25,13 @@ namespace sigv4 {
 // The host's time of day.  No lease depends on it.
 std::chrono::system_clock::time_point wall_clock() noexcept;
 
-// Fills the memory with the operating system's randomness, which nobody can
-// guess.  Ends the process if the kernel has none to give: no lock could be
-// taken safely then.  REQUIRES: at most 256 bytes.
+// Fills the memory with random bytes from the kernel, which nobody can guess.
+// Ends the process if the kernel has none, because no lock could be taken
+// safely then.  REQUIRES: at most 256 bytes.
 void fill_with_randomness(void* begin, std::size_t size) noexcept;
 
-// A number that a forked child does not share, however it was forked.  Costs a
-// load and no system call.  (Before Linux 4.14, and where a sandbox has no
+// A number for this process.  A forked child has another one, however it was
+// forked.  Needs no system call.  (Before Linux 4.14, or in a sandbox without
 // MADV_WIPEONFORK, it is the process ID.)
 std::uint64_t this_process() noexcept;
 
@@ -58,16 +58,16 @@ class Condition {
   std::condition_variable condition_;
 };
 
-// Starts a thread that takes none of the program's signals and cannot be
-// cancelled.  It calls `run` and then destroys it.  `name`, a literal of at
-// most 15 bytes, is what top(1) and debuggers show.  False if there can be no
-// more threads.
+// Starts a thread that handles none of the program's signals and cannot be
+// cancelled.  It calls `run` and then destroys it.  top(1) and debuggers show
+// `name`, a literal of at most 15 bytes.  Returns false if no thread can be
+// started.
 bool start_thread(pthread_t& thread, const char* name,
                   std::function<void()> run);
 void join_thread(pthread_t thread) noexcept;
 void detach_thread(pthread_t thread) noexcept;
 
-// Linux has numbers or pointers for threads: pthread_equal() would be a call.
+// On Linux a pthread_t is a number or a pointer, so == is enough.
 inline bool is_this_thread(pthread_t thread) {
   return thread == pthread_self();
 }

@@ -44,10 +44,10 @@ unsigned code_point(std::string_view character) {
   return code;
 }
 
-// Whether a character may be shown as it is.  Hidden are characters that end a
-// line, that terminals obey, that reorder the text around them (Unicode's
-// Bidi_Control) or that are invisible.  The joiners U+200C and U+200D are
-// shown, because words of some languages need them.
+// Whether a character may be shown as it is.  Characters are hidden if they end
+// a line, control a terminal, reorder the text around them (Unicode's
+// Bidi_Control) or are invisible.  The joiners U+200C and U+200D are shown,
+// because words of some languages need them.
 bool is_shown(unsigned code) {
   constexpr struct {
     unsigned first, last;
@@ -62,9 +62,8 @@ bool is_shown(unsigned code) {
   return true;
 }
 
-// As in C and C++: \n, \x1b, \u202e, \U000e0001.
+// Escapes as in C and C++: \n, \x1b, \u202e, \U000e0001.
 void append_escape(std::string& text, unsigned code) {
-  constexpr char kDigits[] = "0123456789abcdef";
   switch (code) {
     case '\n':
       text += "\\n";
@@ -77,12 +76,14 @@ void append_escape(std::string& text, unsigned code) {
       return;
   }
   text += code < 0x100 ? "\\x" : code < 0x10000 ? "\\u" : "\\U";
-  int digits = code < 0x100 ? 2 : code < 0x10000 ? 4 : 8;
-  while (digits-- > 0) text += kDigits[code >> (4 * digits) & 15];
+  const int bits = code < 0x100 ? 8 : code < 0x10000 ? 16 : 32;
+  for (int shift = bits - 4; shift >= 0; shift -= 4) {
+    text += hex_digit(static_cast<int>(code >> shift & 15));
+  }
 }
 
-// Appends `text` with escapes for what is not shown, and with a backslash
-// before each character of `marked`.
+// Appends `text` with escapes for hidden characters, and with a backslash
+// before each character that is one of `marked`.
 void append_visible(std::string& to, std::string_view text,
                     std::string_view marked) {
   while (!text.empty()) {
@@ -202,7 +203,7 @@ bool consists_of(std::string_view text, bool (*fits)(char)) {
 bool same_in_any_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (lower_case(a[i]) != lower_case(b[i])) return false;
+    if (a[i] != b[i] && lower_case(a[i]) != lower_case(b[i])) return false;
   }
   return true;
 }
@@ -213,18 +214,16 @@ bool is_visible(std::string_view text) {
 
 bool is_alphanumeric(std::string_view text, std::string_view also) {
   for (const char c : text) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!letter && !is_digit(c) && also.find(c) == also.npos) return false;
+    if (!is_letter(c) && !is_digit(c) && also.find(c) == also.npos) {
+      return false;
+    }
   }
   return true;
 }
 
 std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-  };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_white_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_white_space(text.back())) text.remove_suffix(1);
   return text;
 }
 

@@ -1,6 +1,5 @@
-// Text put together of pieces, with one allocation and little code at the place
-// where it is asked for: operator+ makes a string, and its destruction, of
-// every piece.  And cut into pieces.
+// Joins, cuts and compares text.  join() allocates once and needs little code
+// where it is called.  operator+ would make a string for every piece.
 #ifndef DDBMUTEX_SIGV4_TEXT_HPP
 #define DDBMUTEX_SIGV4_TEXT_HPP
 
@@ -19,7 +18,7 @@ namespace sigv4 {
 
 using Pieces = std::initializer_list<std::string_view>;
 
-// The pieces one behind the other: join({"table ", name, " is not there"}).
+// The pieces in a row: join({"table ", name, " is not there"}).
 std::string join(Pieces pieces);
 
 // The part before the first byte that is not UTF-8.
@@ -28,7 +27,7 @@ inline bool is_utf8(std::string_view text) {
   return utf8_part(text).size() == text.size();
 }
 
-// At most `most_bytes` from the front, without a character that would be cut.
+// At most `most_bytes` from the front.  Cuts no UTF-8 character in two.
 std::string_view cut_to(std::string_view text, std::size_t most_bytes);
 
 // `text` as one line that is safe in a log or on a terminal.  Escapes ("\n",
@@ -40,16 +39,15 @@ std::string one_line(std::string_view text);
 // and quotes and backslashes within it are escaped.
 std::string in_quotes(std::string_view text);
 
-// An optional piece: the text with `before` and `after` around it, or nothing
-// if it is empty: join({"cannot open ", in_quotes(path), if_any(": ",
-// reason)}).
+// The text with `before` and `after` around it; nothing if the text is empty:
+// join({"cannot open ", in_quotes(path), if_any(": ", reason)}).
 std::string if_any(std::string_view before, std::string_view text,
                    std::string_view after = {});
 
 // "-12"
 std::string decimal(std::int64_t number);
 
-// The same for as long as the expression in which it stands: as a piece.
+// The same without an allocation, as one of the pieces for join().
 class Digits {
  public:
   template <typename Integer>
@@ -64,7 +62,7 @@ class Digits {
   operator std::string_view() const { return {text_, size_}; }
 
  private:
-  // Which of C++'s types have 64 bits is not the same everywhere.
+  // These two serve all integers, whose names for 64 bits differ by platform.
   void write(std::int64_t number);
   void write(std::uint64_t number);
 
@@ -77,8 +75,8 @@ constexpr char hex_digit(int value) {
   return static_cast<char>(value < 10 ? '0' + value : 'a' + value - 10);
 }
 
-// Two digits a byte.  `bytes` is a copy, which `to` cannot be in: so the
-// compiler makes all digits at once.
+// Writes two digits for each byte.  `bytes` is passed by value, so the compiler
+// knows that writing to `to` does not change it, and makes all digits at once.
 template <std::size_t kCount>
 void write_hex(std::array<unsigned char, kCount> bytes, char* to) {
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -87,9 +85,9 @@ void write_hex(std::array<unsigned char, kCount> bytes, char* to) {
   }
 }
 
-// Text that grows by many small pieces, as a request does: std::string's += is
-// a call that costs more than to copy one of them.  All memory that it has used
-// is wiped before it is freed, for a request may hold a token.
+// Text that grows by many small pieces, such as a request.  std::string's += is
+// a call that costs more than the copying of such a piece.  All memory is wiped
+// before it is freed, because a request may hold a token.
 class Text {
  public:
   Text() = default;
@@ -100,7 +98,7 @@ class Text {
         size_(std::exchange(other.size_, 0)) {}
   Text& operator=(Text&&) = delete;
 
-  // Not a view into it.
+  // REQUIRES: `piece` is not a view of this text.
   void operator+=(std::string_view piece) {
     copy(piece, room_for(piece.size()));
   }
@@ -109,17 +107,18 @@ class Text {
   std::size_t size() const { return size_; }
   const char* data() const { return text_.data(); }
   operator std::string_view() const { return {text_.data(), size_}; }
-  // From then on so much fits that no memory is needed for it.
+  // A text of up to `room` bytes needs no more memory after this.
   void reserve(std::size_t room) {
     if (text_.size() < room) set_room(room);
   }
 
-  // It is empty from then on.
+  // Returns the text, and leaves this empty.
   std::string take() {
     text_.resize(std::exchange(size_, 0));
     return std::exchange(text_, {});
   }
-  // Overwritten and empty, to be written anew: usual room stays.
+  // Overwrites and empties the text.  Keeps its memory for another text, unless
+  // it is unusually large.
   void wipe() noexcept;
 
  private:
@@ -132,30 +131,38 @@ class Text {
   }
   void set_room(std::size_t room);
 
-  std::string text_;  // And the room behind it.
+  std::string text_;  // Its size is the room; the text is its first part.
   std::size_t size_ = 0;
 };
 
-// Puts the pieces behind `text`.  None of them may be a view into it.
+// Appends the pieces.  None of them may be a view of `text`.
 void append(std::string& text, Pieces pieces);
 
-// --- Looked at ---------------------------------------------------------------
+// --- Questions about text ----------------------------------------------------
 
 bool begins_with(std::string_view text, std::string_view with);
 bool begins_with(std::string_view text, const char* with);
 
-// Whether all of its characters are such.  std::all_of() is unrolled, and that
-// for each function it is given.
+// Whether all characters fit.  std::all_of() would be compiled, and unrolled,
+// for each function that it is given.
 bool consists_of(std::string_view text, bool (*fits)(char));
 
-// Of visible ASCII alone: it may stand in a header, where a line break would be
-// another one.
+// Whether the text is only visible ASCII.  Then it may stand in a header, where
+// a line break would begin another header.
 bool is_visible(std::string_view text);
 
 // These look at ASCII only.  The C library's functions depend on the locale: in
 // a Turkish one, 'i' is not the lower case of 'I'.
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+inline bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+inline bool is_white_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
 
 inline char lower_case(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -168,14 +175,14 @@ inline bool all_digits(std::string_view text) {
   return sigv4::consists_of(text, is_digit);
 }
 
-// Letters and digits of ASCII, and what else may be.
+// Whether the text is only letters, digits and the characters `also`.
 bool is_alphanumeric(std::string_view text, std::string_view also);
 
-// Without the blanks, tabs and line ends around it.
+// The text without white space at its ends.
 std::string_view trimmed(std::string_view text);
 
-// Cuts the part before `mark` off `text`, and the mark with it; all of it if
-// there is none.
+// Removes the text up to the first `mark` from `text`, and returns it without
+// the mark.  If there is no mark, that is all of the text.
 std::string_view cut(std::string_view& text, char mark);
 
 // Whether `word` is one of `words`, which are separated by `mark`.

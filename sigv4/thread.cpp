@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <list>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "process.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 // What exit() stops.
 struct Registered {
   Mutex mutex;
-  std::vector<std::weak_ptr<Stoppable>> threads;  // GUARDED_BY(mutex)
+  std::list<std::weak_ptr<Stoppable>> threads;  // GUARDED_BY(mutex)
 };
 
 // Never destroyed, because threads may be started until the very end.
@@ -28,7 +28,7 @@ PerProcess<Registered>& registered() {
 void stop_all() {
   Registered* own = registered().peek();
   if (own == nullptr) return;
-  std::vector<std::weak_ptr<Stoppable>> all;
+  std::list<std::weak_ptr<Stoppable>> all;
   {
     const std::lock_guard<Mutex> guard(own->mutex);
     all.swap(own->threads);
@@ -37,14 +37,14 @@ void stop_all() {
   for (const auto& one : all) {
     if (const auto threads = one.lock()) threads->tell_to_stop(by);
   }
-  // Any that are gone by now were stopped by their owners.
+  // Those that are gone by now were stopped by their owners.
   for (const auto& one : all) {
     if (const auto threads = one.lock()) threads->await_stop();
   }
 }
 
-// Of one wait.  A condition variable's clock stands still while the machine is
-// suspended, so longer waits are made of several.
+// A condition variable's clock stands still while the machine is suspended, so
+// a long wait consists of several short ones.
 constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How threads of the library's own wait, and end with the process.
+// How the library's own threads wait, and how they end with the process.
 //
 // Thread safety: any thread may call any of this.
 #ifndef DDBMUTEX_SIGV4_THREAD_HPP
@@ -20,16 +20,15 @@ namespace sigv4 {
 bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline);
 
-// Owns threads that must have ended before the libraries that they use are shut
-// down.
+// Owns threads that must end before the libraries that they use are shut down.
 class Stoppable {
  public:
   virtual ~Stoppable() = default;
   // Asks the threads to end by then.  Does not wait.
   virtual void tell_to_stop(BootTime by) = 0;
-  // Waits until they have ended, or for a moment longer than they may take;
-  // those that have not are left to end by themselves.  A thread of its own
-  // does not wait for itself.
+  // Waits until the threads have ended, until kStopGrace after that time at
+  // most.  Detaches those that have not ended.  If one of the threads calls
+  // this, it does not wait for itself.
   virtual void await_stop() = 0;
 };
 
@@ -40,17 +39,18 @@ inline void stop(Stoppable& threads, BootTime by) {
 
 // How long threads may take to end.
 constexpr std::chrono::seconds kStopWithin{2};
-// And how much longer they are waited for.
+// How much longer await_stop() waits for them.
 constexpr std::chrono::milliseconds kStopGrace{100};
 
-// The first call makes exit() stop everything that is registered by then, all
-// at once: after the destructors of static objects made later, and before the
-// exit handlers of libraries initialised earlier.
+// Makes exit() stop everything that is registered by then, all at once.  That
+// happens after the destructors of static objects that are made after the first
+// call, and before the exit handlers of libraries that were initialised before
+// it.
 void stop_all_at_exit();
 
-// Lets exit() stop the threads, unless their owner has gone before.  Do not
-// make the object with std::make_shared(): a weak pointer is kept until exit,
-// and would keep its memory.
+// Makes exit() stop the threads, unless their owner is destroyed earlier.  Do
+// not make the object with std::make_shared(): a weak pointer is kept until
+// exit, and would keep the object's memory.
 void register_for_exit(const std::shared_ptr<Stoppable>& threads);
 
 }  // namespace sigv4

@@ -13,7 +13,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Without "//" and an authority, only the scheme is set.
+// If the URL has no "//", only the scheme is set.
 UrlParts parts_of(std::string_view url) {
   UrlParts parts;
   parts.scheme = sigv4::cut(url, ':');
@@ -27,10 +27,10 @@ UrlParts parts_of(std::string_view url) {
 
 namespace {
 
-// False for what libcurl accepts and we do not.  libcurl also takes one slash
-// or three, and does not tell an empty query or fragment from none.  It decodes
-// a host, which may then look like another (an address, say), and spells a host
-// that is not ASCII in its own way.
+// False for URLs that libcurl accepts and we do not.  libcurl also accepts one
+// slash or three, and does not distinguish an empty query or fragment from
+// none.  It decodes percent signs in a host, which may then look like another
+// host, and changes a host that is not ASCII.
 bool may_be_normal(std::string_view text) {
   const std::string_view authority = parts_of(text).authority;
   const auto is_plain = [](char c) {

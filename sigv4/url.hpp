@@ -9,13 +9,13 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// An absolute http or https URL as libcurl writes it: the scheme in lower case,
-// no port that is the scheme's own, a path.  Empty if `text` is not such a URL,
-// or has a user, password, query, fragment or IPv6 zone, or a host that is not
-// ASCII or has a percent sign.
+// An absolute http or https URL in libcurl's spelling: the scheme in lower
+// case, without the scheme's usual port, with a path.  Empty if `text` is not
+// such a URL, or has a user, password, query, fragment or IPv6 zone, or a host
+// that is not ASCII or has a percent sign.
 std::string normal_url(const std::string& text);
 
-// Views of a URL as normal_url() returns it; all of them are empty if that is.
+// The parts of a URL that normal_url() returned; all empty if the URL is.
 struct UrlParts {
   std::string_view scheme;     // "https"
   std::string_view authority;  // Host, and ":port" if there is one.

@@ -18,7 +18,7 @@ namespace {
 // strftime(3).
 constexpr std::string_view kAmzFormat = "%Y%m%dT%H%M%SZ";
 constexpr std::string_view kHttpFormat = "%a, %d %b %Y %H:%M:%S GMT";
-// Of ISO 8601 a date and a time, with 'T' between them and a zone behind.
+// ISO 8601 has 'T' between the two, and a zone at the end.
 constexpr std::string_view kIsoDate = "%Y-%m-%d", kIsoTime = "%H:%M:%S";
 
 struct Fields {
@@ -30,8 +30,8 @@ struct FieldFormat {
   char letter;
   int Fields::*field;
   std::size_t width;
-  std::string_view names{};  // Of three letters each; else it has digits.
-  int first = 0;             // The value with the first name.
+  std::string_view names{};  // Of `width` letters each; empty: digits.
+  int first = 0;             // The value of the first name.
 };
 
 constexpr FieldFormat kFields[] = {
@@ -52,14 +52,12 @@ const FieldFormat& field_of(char letter) {
 }
 
 std::optional<int> value_of(std::string_view text, const FieldFormat& format) {
-  int value = format.first;
   if (!format.names.empty()) {
-    for (std::size_t i = 0; i < format.names.size(); i += format.width) {
-      if (format.names.substr(i, format.width) == text) return value;
-      ++value;
-    }
-    return std::nullopt;
+    const std::size_t at = format.names.find(text);
+    if (at == format.names.npos || at % format.width != 0) return std::nullopt;
+    return format.first + static_cast<int>(at / format.width);
   }
+  int value = 0;
   for (const char c : text) {
     if (!is_digit(c)) return std::nullopt;
     value = 10 * value + (c - '0');
@@ -67,8 +65,8 @@ std::optional<int> value_of(std::string_view text, const FieldFormat& format) {
   return value;
 }
 
-// Reads the fields that the text begins with, and cuts them off.  Returns
-// whether they have the format.
+// Removes fields in this format from the front of the text.  Returns whether
+// they have the format.
 bool read_fields(std::string_view& text, std::string_view format,
                  Fields& fields) {
   for (std::size_t i = 0; i < format.size(); ++i) {
@@ -149,11 +147,13 @@ Fields fields_of(std::int64_t unix_seconds) {
 int days_of(int month, int year) {
   const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
   if (month == 2) return leap ? 29 : 28;
-  return 30 + ((month + month / 8) & 1);  // July and August have 31.
+  const bool short_month =
+      month == 4 || month == 6 || month == 9 || month == 11;
+  return short_month ? 30 : 31;
 }
 
-// Nothing if there is no such day or time.  A second of 60 is there where UTC
-// has leap seconds.  `ahead`: the seconds by which it is ahead of UTC.
+// Nothing if there is no such day or time.  A second of 60 exists only before
+// midnight UTC.  `ahead`: the seconds by which the time is ahead of UTC.
 std::optional<std::int64_t> seconds_of(const Fields& time, int ahead) {
   if (time.month < 1 || time.month > 12 || time.day < 1 ||
       time.day > days_of(time.month, time.year) || time.hour > 23 ||

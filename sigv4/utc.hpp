@@ -1,6 +1,6 @@
-// The ways in which AWS writes a time of day: in a signature, in the Date of an
-// answer, and for the end of keys.  Pure functions; no locale, no time zone of
-// the host's, no clock.
+// Reads and writes times as AWS does: in a signature, in the Date of an answer,
+// and for the expiry of keys.  Pure functions: no locale, no time zone of the
+// host, no clock.
 #ifndef DDBMUTEX_SIGV4_UTC_HPP
 #define DDBMUTEX_SIGV4_UTC_HPP
 
@@ -22,20 +22,17 @@ std::string amz_date(std::int64_t unix_seconds);
 // written as the last second of that year.  REQUIRES: the year is 0 or later.
 std::string iso_time(std::int64_t unix_seconds);
 
-// Seconds since 1970 of an HTTP Date in its one current form (RFC 9110,
-// IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`); nothing for any other text,
-// the obsolete forms and impossible days included.  A weekday that is not that
-// of the date is refused: clocks are set by this, and a Date that contradicts
-// itself was not written by one.  A leap second (23:59:60) reads as the second
-// after it.
+// Seconds since 1970 of an HTTP Date (RFC 9110, IMF-fixdate: `Sun, 06 Nov 1994
+// 08:49:37 GMT`).  Nothing for any other text, an obsolete form, or an
+// impossible day.  The weekday must be that of the date, because our idea of
+// the time depends on it.  A leap second (23:59:60) is the second after it.
 std::optional<std::int64_t> parse_http_date(std::string_view text);
 
-// Seconds since 1970 of a time of ISO 8601 in its extended form, as in RFC
-// 3339: `2030-01-01T00:00:00Z`.  'T' may be 't' or a blank; the second may have
-// a fraction, which is cut off; the zone is 'Z', 'z', "UTC" (as older AWS tools
-// write) or an offset: "+01:00", "+0100" or "+01".  Nothing for any other text,
-// one without a zone included, for nobody knows whose time that is.  A second
-// of 60 is taken where UTC has leap seconds, and reads as the second after it.
+// Seconds since 1970 of a time in the extended form of ISO 8601, as in RFC
+// 3339: `2030-01-01T00:00:00Z`.  'T' may be 't' or a blank.  A fraction of a
+// second is cut off.  The zone is 'Z', 'z', "UTC" (from older AWS tools) or an
+// offset: "+01:00", "+0100" or "+01".  Nothing for any other text, such as one
+// without a zone.  A leap second is the second after it.
 std::optional<std::int64_t> parse_iso8601(std::string_view text);
 
 }  // namespace sigv4

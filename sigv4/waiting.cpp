@@ -25,7 +25,8 @@ using std::chrono::milliseconds;
 // How often to look at a waker that has no descriptor.
 constexpr milliseconds kWakerPoll(5);
 
-// poll(2) takes milliseconds: rounded up, so as not to spin before the time.
+// In milliseconds for poll(2).  Rounded up, so that the last moment is not
+// spent in a busy loop.
 int poll_timeout(BootTime until, BootTime now) {
   if (until == BootTime::max()) return -1;
   if (until <= now) return 0;  // The difference might not fit in 64 bits.
@@ -33,10 +34,10 @@ int poll_timeout(BootTime until, BootTime now) {
   return static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
 }
 
-// Until when to poll, if one of the wakers has no descriptor.
+// The deadline, or an earlier time if the waker has no descriptor.
 BootTime poll_until(BootTime deadline, const Waker* waker, BootTime now) {
-  const bool blind = waker != nullptr && waker->fd() < 0;
-  return blind ? std::min(deadline, now + kWakerPoll) : deadline;
+  const bool no_descriptor = waker != nullptr && waker->fd() < 0;
+  return no_descriptor ? std::min(deadline, now + kWakerPoll) : deadline;
 }
 
 bool is_woken(const Waker* waker) { return waker != nullptr && waker->woken(); }
@@ -55,9 +56,9 @@ pollfd timer_until(BootTime deadline, Waker* waker) {
 
 }  // namespace
 
-// EFD_SEMAPHORE: a read takes one write alone.  Otherwise a clear() could read
-// the write of a wake() that comes amid it too, and the next clear() would wait
-// for ever.
+// EFD_SEMAPHORE: each read takes only one write.  Otherwise clear() might also
+// read the write of a wake() that comes at the same time, and the next clear()
+// would wait for ever.
 Waker::Waker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
 
 Waker::~Waker() {
@@ -79,11 +80,10 @@ void Waker::clear() noexcept {
 }
 
 // In each round all exchanges do what is due.  Then their descriptors are
-// waited for, unless an exchange has ended.  Then all act on them, so that
-// exchanges that end starve no others.
+// polled, without waiting if an exchange has ended.  Then all exchanges act on
+// their descriptors, so that exchanges that end do not starve others.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker) {
-  if (count == 0) return sigv4::wait_for(waker, nullptr, deadline);
   Exchange* const* const end = exchanges + count;
   const auto under_way = [&] {
     return std::count_if(exchanges, end,
@@ -108,20 +108,20 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
       until = std::min(until, (*at)->next_due());
     }
     const bool ended = under_way() < before;
-    // With the waker and the timer alone there is nothing to read.
-    if (ended && fds.size() == kPolledBeside) return;
+    if (ended && fds.size() == kPolledFirst) return;  // No exchange is left.
     poll(fds.data(), fds.size(), ended ? 0 : poll_timeout(until, now));
     woken = fds[0].revents != 0 || is_woken(waker);
-    const pollfd* fd = fds.data() + kPolledBeside;
+    const pollfd* fd = fds.data() + kPolledFirst;
     for (auto at = exchanges; at != end; ++at) fd = (*at)->act_on(fd);
   } while (!woken && under_way() == before && BootClock::now() < deadline);
 }
 
-void wait_for(Waker* own, const Waker* other, BootTime deadline) {
+void wait_until(BootTime deadline, Waker* own, const Waker* other) {
   if (is_woken(own) || is_woken(other)) return;
   pollfd fds[] = {polled(own), polled(other), timer_until(deadline, own)};
-  for (BootTime now; !is_woken(own) && !is_woken(other) &&
-                     (now = BootClock::now()) < deadline;) {
+  while (!is_woken(own) && !is_woken(other)) {
+    const BootTime now = BootClock::now();
+    if (now >= deadline) return;
     const BootTime until =
         poll_until(poll_until(deadline, own, now), other, now);
     poll(fds, 3, poll_timeout(until, now));

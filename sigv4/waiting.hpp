@@ -1,5 +1,5 @@
-// Waiting until a time on the boot clock, or until another thread wakes this
-// one, or until an HTTP exchange has ended.
+// Waits until a time on the boot clock, until another thread wakes this one, or
+// until an HTTP exchange has ended.
 #ifndef DDBMUTEX_SIGV4_WAITING_HPP
 #define DDBMUTEX_SIGV4_WAITING_HPP
 
@@ -13,14 +13,14 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Wakes a thread out of drive() and wait_for().  Any thread may call wake(),
-// also before the other waits: it is remembered until clear().  If there was no
-// descriptor left, fd() is -1, and drive() and wait_for() look every few
-// milliseconds whether it was woken.
+// Ends drive() and wait_until() in another thread.  Any thread may call wake(),
+// even before the other one waits: it is remembered until clear().  If no
+// descriptor was left, fd() is -1, and drive() and wait_until() look every few
+// milliseconds whether wake() was called.
 //
-// The flag decides and the descriptor follows: the call that sets the flag
-// writes once, the call that clears it reads once, and waits for that write if
-// need be.  So the two always agree in the end.
+// A flag and a descriptor say whether it is woken.  The call that sets the flag
+// writes once to the descriptor.  The call that clears the flag reads once, and
+// waits for that write if need be.  So the two agree in the end.
 class Waker {
  public:
   Waker();
@@ -33,8 +33,8 @@ class Waker {
   bool woken() const noexcept { return woken_.load(); }
   int fd() const noexcept { return fd_; }  // Readable while woken; -1: none.
 
-  // Ends the poll(2) of whoever waits with this at a time on the boot clock.
-  // Set by drive() and wait_for() alone.
+  // Ends a poll(2) at a time on the boot clock.  Only drive() and wait_until()
+  // use it.
   BootTimer& timer() noexcept { return timer_; }
 
  private:
@@ -45,27 +45,28 @@ class Waker {
 
 class Exchange;  // http.hpp
 
-// How many descriptors drive() polls beside those of its exchanges: the waker's
-// and its timer's, which come first.
-constexpr std::size_t kPolledBeside = 2;
+// drive() polls the waker and its timer, and then its exchanges.
+constexpr std::size_t kPolledFirst = 2;
 
-// Drives `count` exchanges until at least one that was under way has ended,
-// `deadline` has come, or `waker` (may be null) was woken.  Does not end what
-// is still under way then: the caller does, or drives on.  Returns at once if
-// there are exchanges, but none under way; with none at all it waits for
-// deadline and waker.  A deadline that has passed still lets it do what can be
-// done without waiting.
+// Makes progress with `count` exchanges until one of them has ended, `deadline`
+// has come, or `waker` (may be null) was woken.  Does not end an exchange that
+// is still under way then.  Returns at once if none is under way.  After the
+// deadline, it still does what needs no waiting.
 //
-// A deadline that passes while the machine is suspended is seen when it wakes
-// up.  Without a waker, or without a descriptor for its timer, it is seen later
-// than that, by the time that was left when the machine fell asleep.
+// A deadline that passes while the machine is suspended is noticed when the
+// machine wakes up.  Without a waker, or without a descriptor for its timer, it
+// is noticed later, by the time that was left when the suspend began.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker);
+inline void drive(Exchange& exchange, BootTime deadline, Waker* waker) {
+  Exchange* const one = &exchange;
+  sigv4::drive(&one, 1, deadline, waker);
+}
 
-// Waits until either (both may be null) is woken, or until `deadline`.  Clears
-// neither.  Only this thread may wait for `own`, since its timer is used; other
-// threads may wait for `other` too.
-void wait_for(Waker* own, const Waker* other, BootTime deadline);
+// Waits until `deadline`, or until one of the wakers (both may be null) is
+// woken.  Clears neither.  Only this thread may wait for `own`, because its
+// timer is used.  Several threads may wait for `other`.
+void wait_until(BootTime deadline, Waker* own, const Waker* other = nullptr);
 
 }  // namespace sigv4
 }  // namespace v0

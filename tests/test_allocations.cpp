@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(calls_survive_that_an_allocation_fails) {
 
 // The calls that everybody makes, without gaps.
 BOOST_AUTO_TEST_CASE(common_calls_survive_every_failed_allocation) {
-  for (const char* scenario : {"lock_warm", "unlock", "renew"}) {
+  for (const char* scenario : {"lock_warm", "unlock", "renew", "renewals"}) {
     const Played played = play({std::string("scenario=") + scenario});
     BOOST_TEST(played.status == 0, played.said);
   }

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::Attribute;
-using dynamodb::Caller;
+using dynamodb::CallContext;
 using dynamodb::Client;
 using dynamodb::Fault;
 using dynamodb::Item;
@@ -48,17 +48,19 @@ struct Host {
                 {},
                 max_answer}) {}
 
-  Caller caller() { return {client, budget, BootClock::now() + time, &waker}; }
+  CallContext context() {
+    return {client, budget, BootClock::now() + time, &waker};
+  }
   Answer ask(Action action, const std::string& body,
              bool* maybe_applied = nullptr) {
-    return dynamodb::ask(caller(), action, body, maybe_applied,
+    return dynamodb::ask(context(), action, body, maybe_applied,
                          tests::reader_of(action));
   }
   // What is read is added to `items`, as long as the answer is true.
   Answer read(
       const Selection& selection,
       const std::function<bool()>& goes_on = [] { return true; }) {
-    dynamodb::Items all(caller(), selection);
+    dynamodb::Items all(context(), selection);
     while (const Item* item = all.next()) {
       items.push_back(*item);
       last_is_too_large = all.too_large();
@@ -226,7 +228,7 @@ BOOST_AUTO_TEST_CASE(time_of_a_page_begins_anew_with_each) {
     play(server, {page_of({"a"}, key_of("a")), page_of({"b"}, key_of("b")),
                   page_of({"c"}, key_of("c")), late});
     Host host(server);
-    dynamodb::Items all(host.caller(), kAll, 1s);
+    dynamodb::Items all(host.context(), kAll, 1s);
     std::string read;
     while (const Item* item = all.next()) {
       read += text_of(*item, "name");
@@ -248,12 +250,12 @@ BOOST_AUTO_TEST_CASE(deadline_that_moves_ends_pages_and_retries) {
       return fails ? Reply::error(500) : page_of({number}, key_of(number));
     });
     Host host(server);
-    Caller caller = host.caller();
-    caller.deadline = BootTime::max();
-    caller.moving_deadline = [&server] {
+    CallContext context = host.context();
+    context.deadline = BootTime::max();
+    context.moving_deadline = [&server] {
       return server.request_count() < 3 ? BootTime::max() : BootTime();
     };
-    dynamodb::Items all(caller, kAll);
+    dynamodb::Items all(context, kAll);
     while (all.next() != nullptr) continue;
     CHECK_FAULT(all.answer(), fails ? Fault::server_failure : Fault::timed_out);
     BOOST_TEST(server.request_count() == 3);

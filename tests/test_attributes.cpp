@@ -254,6 +254,19 @@ BOOST_AUTO_TEST_CASE(attributes_differ_by_name_type_and_value) {
   BOOST_TEST(
       (with("a", Type::number_set, {number("", "2"), number("", "1e1")}) ==
        with("a", Type::number_set, {number("", "10"), number("", "2")})));
+  BOOST_TEST((with("a", Type::map, {text("b", "1"), text("b", "1")}) !=
+              with("a", Type::map, {text("b", "1"), text("b", "2")})));
+}
+
+// Else the time doubles with each level, and this case does not end.
+BOOST_AUTO_TEST_CASE(members_are_compared_once_at_each_level) {
+  Attribute a = text("a", "1"), b = text("a", "2");
+  for (int level = 0; level < 64; ++level) {
+    a = with("a", Type::map, {a});
+    b = with("a", Type::map, {b});
+  }
+  BOOST_TEST((a != b));
+  BOOST_TEST((a == Attribute(a)));
 }
 
 // --- In a table --------------------------------------------------------------

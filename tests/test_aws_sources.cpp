@@ -6,7 +6,6 @@
 //
 // Not here, for their addresses are AWS's own: a container's relative URI, and
 // a metadata service that nobody has configured.
-#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>

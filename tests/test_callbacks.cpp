@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "ddbmutex.hpp"
-#include "sigv4/thread.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"

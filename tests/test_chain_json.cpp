@@ -2,7 +2,6 @@
 #include <pthread.h>
 
 #include <boost/test/unit_test.hpp>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>

@@ -50,16 +50,16 @@ BOOST_AUTO_TEST_SUITE(service_clock)
 BOOST_AUTO_TEST_CASE(answers_without_date_make_it_silent_until_a_date_comes) {
   ServiceClock clock;
   clock.receive(kBoot, kBoot + seconds(1), std::nullopt);
-  BOOST_TEST(clock.silent());
+  BOOST_TEST(clock.answers_lack_date());
   BOOST_TEST(!clock.known());
   BOOST_TEST((clock.when_latest_is(kDate) == BootTime::max()));
   hear(clock, seconds(2), seconds(3), seconds(3));
-  BOOST_TEST(!clock.silent());
+  BOOST_TEST(!clock.answers_lack_date());
   BOOST_TEST(clock.known());
   const nanoseconds before = latest(clock, seconds(4));
   clock.receive(kBoot + seconds(3), kBoot + seconds(4), std::nullopt);
   BOOST_TEST(clock.known());
-  BOOST_TEST(!clock.silent());
+  BOOST_TEST(!clock.answers_lack_date());
   CHECK_NS(latest(clock, seconds(4)), before);
 }
 

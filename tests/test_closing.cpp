@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/dynamodb/endpoint.hpp"
 #include "ddbmutex/lock/mutex.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "tests/support/gate.hpp"
@@ -92,9 +91,9 @@ BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
 BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   namespace lock = ddbmutex::lock;
   tests::ScriptedServer server;
-  lock::Table table({tests::target_at(server.url(), "us-east-1"),
-                     tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
-                     {}});
+  lock::TableState table({tests::target_at(server.url(), "us-east-1"),
+                          tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
+                          {}});
   auto holder =
       std::make_shared<lock::MutexSettings>(table.client, table.budget);
   holder->place.table = "locks";
@@ -113,7 +112,7 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
               });
               answered = done.wait();
             }};
-  mutex.signal_loss([] { return std::move(object); },
+  mutex.loss_signal([] { return std::move(object); },
                     [](void* flag) { *static_cast<bool*>(flag) = true; });
   const auto left =
       table.renewer->release_all(ddbmutex::BootClock::now() + kPlenty);
@@ -130,10 +129,10 @@ namespace {
 
 namespace lock = ddbmutex::lock;
 
-lock::Table table_of(const tests::ScriptedServer& server) {
-  return lock::Table({tests::target_at(server.url(), "us-east-1"),
-                      tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
-                      {}});
+lock::TableState table_of(const tests::ScriptedServer& server) {
+  return lock::TableState({tests::target_at(server.url(), "us-east-1"),
+                           tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
+                           {}});
 }
 
 // Of a lock that is soon lost, for nobody renews it.
@@ -149,7 +148,8 @@ struct Heard final : lock::Listener {
 };
 
 std::shared_ptr<lock::MutexSettings> holder_of(
-    lock::Table& table, const char* name, const std::shared_ptr<Heard>& heard) {
+    lock::TableState& table, const char* name,
+    const std::shared_ptr<Heard>& heard) {
   auto holder =
       std::make_shared<lock::MutexSettings>(table.client, table.budget);
   holder->place.table = "locks";
@@ -170,7 +170,7 @@ bool is_taken(lock::Mutex& mutex) {
 // which may ask the table.
 BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
   tests::ScriptedServer server;
-  lock::Table table = table_of(server);
+  lock::TableState table = table_of(server);
   bool answered = false;
   tests::Event gone;
   std::optional<tests::Aside> asking;
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
   ended = &mutex;
   let_go = &heard;
   BOOST_TEST_REQUIRE(is_taken(mutex));
-  mutex.signal_loss([] { return std::shared_ptr<void>(new int(0)); },
+  mutex.loss_signal([] { return std::shared_ptr<void>(new int(0)); },
                     [](void*) {
                       ended->end();
                       let_go->reset();
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
 // waits that has the last of it; and joins that thread.
 BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
   tests::ScriptedServer server;
-  lock::Table table = table_of(server);
+  lock::TableState table = table_of(server);
   const auto others = std::make_shared<Heard>();
   lock::Mutex other(table, holder_of(table, "other", others));
   bool ended = false;

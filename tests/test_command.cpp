@@ -157,10 +157,7 @@ std::string text_in(const rapidjson::Value& object, const char* member) {
 // --- The program -------------------------------------------------------------
 
 std::string program_here() {
-  const char* build = std::getenv("DDBMUTEX_BUILD");
-  BOOST_TEST_REQUIRE(build != nullptr,
-                     "DDBMUTEX_BUILD does not name the build");
-  return std::string(build) + "/examples/ddbmutex/ddbmutex";
+  return program_path("../examples/ddbmutex/ddbmutex");
 }
 
 Words environment_at(const Whereabouts& where) {
@@ -684,29 +681,6 @@ BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {
   all.signal(SIGINT);
   BOOST_TEST(all.wait() == 128 + SIGINT);
   BOOST_TEST(one.complaints() == "");
-}
-
-BOOST_AUTO_TEST_CASE(watch_in_a_terminal_redraws_and_leaves_it_as_it_was) {
-  const Stage stage;
-  const std::string enter = "\x1b[?1049h\x1b[?25l";
-  const std::string leave = "\x1b[?25h\x1b[?1049l";
-  auto mutex = stage.holder();
-  for (const int signal : {SIGTERM, SIGINT}) {
-    Pty terminal(program_with({"watch", "-i", "100ms"}), stage.place);
-    BOOST_TEST_REQUIRE(terminal.says("somebody\x1b[K"), terminal.text());
-    BOOST_TEST(terminal.text().rfind(enter + "\x1b[H", 0) == 0u,
-               terminal.text());
-    BOOST_TEST(has(terminal.text(), "NAME  STATE  RENEWED"), terminal.text());
-    BOOST_TEST(terminal.says("\x1b[H"));  // Again.
-    if (signal == SIGINT) {
-      terminal.type(Pty::kCtrlC);
-    } else {
-      kill(terminal.pid(), signal);
-    }
-    BOOST_TEST(terminal.end() == 128 + signal);
-    BOOST_TEST(terminal.text().rfind(leave) + leave.size() ==
-               terminal.text().size());
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

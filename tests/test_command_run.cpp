@@ -154,22 +154,6 @@ BOOST_AUTO_TEST_CASE(wait_ends_in_its_time_or_with_the_lock) {
   BOOST_TEST(scene.text_of("out") == "in\n");
 }
 
-// flock keeps its lock for as long as anybody has its file open.
-BOOST_AUTO_TEST_CASE(what_stays_in_the_background_keeps_the_lock) {
-  const Scene scene;
-  const auto run = scene.start(
-      "exec ddbmutex run $NAME -- sh -c "
-      "'(until [ -e $HERE/go ]; do sleep 0.05; done; echo late) & echo in'");
-  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
-  BOOST_TEST(eventually([&] { return lines_of(scene.text_of("err")) == 1; }));
-  BOOST_TEST(!run->has_ended());
-  BOOST_TEST(!is_free(engine(), scene.name));
-  scene.make("go");
-  BOOST_TEST(run->wait() == 0);
-  BOOST_TEST(scene.text_of("out") == "in\nlate\n");
-  BOOST_TEST(is_free(engine(), scene.name));
-}
-
 // The command's process id is that of its group, which is watched yet.
 BOOST_AUTO_TEST_CASE(command_is_not_reaped_while_its_group_is_watched) {
   const Scene scene;

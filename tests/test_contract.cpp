@@ -3,9 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <ratio>
@@ -19,6 +17,8 @@
 #include "tests/support/engine.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/shell.hpp"
 
 using namespace std::chrono_literals;
 using ddbmutex::DdbMutex;
@@ -65,43 +65,6 @@ static_assert(std::is_nothrow_copy_constructible_v<Error>);
 
 // --- What the compiler at hand is given ------------------------------------
 
-struct Ended {
-  int status = -1;
-  std::string out;
-};
-
-Ended run(const std::string& command) {
-  Ended ended;
-  FILE* output = popen((command + " 2>&1").c_str(), "r");
-  BOOST_REQUIRE(output != nullptr);
-  char bytes[4096];
-  std::size_t count;
-  while ((count = fread(bytes, 1, sizeof bytes, output)) > 0) {
-    ended.out.append(bytes, count);
-  }
-  ended.status = pclose(output);
-  return ended;
-}
-
-// Of the project: this file is tests/test_contract.cpp.
-std::string root() {
-  return std::filesystem::absolute(__FILE__).parent_path().parent_path();
-}
-
-std::string variable(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
-
-// What this program was compiled by, and checked with.
-std::string compiler() {
-#if defined(__clang__)
-  return variable("CXX", "clang++");
-#else
-  return variable("CXX", "g++");
-#endif
-}
-
 std::string sanitizers() {
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -120,7 +83,7 @@ std::string sanitizers() {
 }
 
 std::string compile(const std::string& standard) {
-  return "cd '" + root() + "' && " + compiler() + " -std=" + standard +
+  return tests::compiler() + " -std=" + standard +
          " -pthread -I. -Wall -Wextra -Wpedantic -Wshadow -Wconversion"
          " -Werror" +
          sanitizers();
@@ -134,25 +97,22 @@ BOOST_AUTO_TEST_SUITE(contract)
 
 // The library is of C++17; whoever compiles as C++20 has the overloads.
 BOOST_AUTO_TEST_CASE(stop_tokens_work_in_a_program_of_cpp20) {
-  const std::string build = variable("DDBMUTEX_BUILD", "");
-  BOOST_REQUIRE_MESSAGE(!build.empty(), "DDBMUTEX_BUILD names no build");
-  const std::string library =
-      std::filesystem::absolute(build).string() + "/libddbmutex.a";
+  const std::string library = tests::program_path("../libddbmutex.a");
   const tests::Home home;
   const std::string program = (home.root / "stop_token").string();
-  const Ended compiled =
-      run(compile("c++20") + " tests/programs/stop_token.cpp '" + library +
-          "' -lcurl -lcrypto -o " + program);
-  BOOST_REQUIRE_MESSAGE(compiled.status == 0, compiled.out);
+  const tests::Ran compiled =
+      tests::shell(compile("c++20") + " tests/programs/stop_token.cpp '" +
+                   library + "' -lcurl -lcrypto -o " + program);
+  BOOST_REQUIRE_MESSAGE(compiled.status == 0, compiled.said);
   const Engine& engine = Engine::running(tests::any_engine_kind());
   const auto keys = engine.credentials();
   BOOST_REQUIRE(keys.has_value());
-  const Ended ended =
-      run("timeout 300 env AWS_ACCESS_KEY_ID='" + keys->access_key_id +
-          "' AWS_SECRET_ACCESS_KEY='" + keys->secret_access_key +
-          "' AWS_SESSION_TOKEN='" + keys->session_token + "' " + program + " " +
-          engine.url() + " " + engine.region() + " " + engine.table());
-  BOOST_TEST(ended.out ==
+  const tests::Ran ended = tests::shell(
+      "timeout 300 env AWS_ACCESS_KEY_ID='" + keys->access_key_id +
+      "' AWS_SECRET_ACCESS_KEY='" + keys->secret_access_key +
+      "' AWS_SESSION_TOKEN='" + keys->session_token + "' " + program + " " +
+      engine.url() + " " + engine.region() + " " + engine.table());
+  BOOST_TEST(ended.said ==
              "stopped before, while waiting, not at all; told of a loss\n");
   BOOST_TEST(ended.status == 0);
 }

@@ -145,28 +145,6 @@ BOOST_FIXTURE_TEST_CASE(ten_lines_print_the_report_for_three_requests,
   BOOST_TEST(actions() == "GetItem PutItem DeleteItem");
 }
 
-BOOST_FIXTURE_TEST_CASE(leader_stopped_past_its_lease_is_followed_and_told,
-                        Stage) {
-  const Words command = {"leader", table(), "leader", "4000"};
-  const auto first = start(command);
-  BOOST_TEST(first->says("leading\r\n"));
-  const auto second = start(command);
-  BOOST_TEST(second->says("waiting\r\n"));
-  first->send(SIGSTOP);
-  BOOST_TEST(second->says("leading\r\n"));
-  first->send(SIGCONT);
-  // It is told of the loss by a callback, while it goes on.
-  BOOST_TEST(first->says("waiting\r\n"));
-  second->send(SIGKILL);
-  BOOST_TEST(second->end() == 128 + SIGKILL);
-  BOOST_TEST(second->output() == "waiting\nleading\n");
-  BOOST_TEST(first->says("leading\r\n"));
-  BOOST_TEST(has(first->output(), "lost: expired\n"));
-  first->send(SIGTERM);
-  BOOST_TEST(first->end() == 0);
-  BOOST_TEST(rows() == 0);
-}
-
 BOOST_FIXTURE_TEST_CASE(leader_told_to_end_hands_over_before_its_lease_ends,
                         Stage) {
   const Words command = {"leader", table(), "leader", "3600000"};

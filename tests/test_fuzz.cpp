@@ -1,15 +1,11 @@
 // What the fuzzers of tests/fuzz start from and have found, through every
 // target in the ordinary build: no input breaks a promise, none takes long.
-#include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <cstdint>
-#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/files.hpp"
@@ -77,19 +73,6 @@ void check(const Target& target, const std::string& name, Bytes input) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(fuzz)
-
-BOOST_AUTO_TEST_CASE(every_target_has_its_source_and_corpus) {
-  std::set<std::string> targets, sources;
-  for (const Target& target : kTargets) targets.insert(target.name);
-  for (const std::string& name : names_in(kHome)) {
-    const fs::path file = name;
-    if (file.extension() == ".cpp") sources.insert(file.stem().string());
-  }
-  BOOST_TEST(sources.erase("main") == 1u);
-  BOOST_TEST(sources == targets, boost::test_tools::per_element());
-  BOOST_TEST(names_in(kHome / "corpus") == targets,
-             boost::test_tools::per_element());
-}
 
 BOOST_AUTO_TEST_CASE(kept_inputs_break_no_promise_of_any_target) {
   const Corpus corpus = whole_corpus();

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/dynamodb/transact.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"

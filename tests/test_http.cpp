@@ -37,9 +37,8 @@ BootTime in(milliseconds time) { return BootClock::now() + time; }
 
 // Drives until the exchange has ended; ends it as timed_out at `deadline`.
 HttpAnswer finish(Exchange& exchange, BootTime deadline = in(seconds(20))) {
-  Exchange* const all[] = {&exchange};
   while (exchange.under_way() && BootClock::now() < deadline) {
-    drive(all, 1, deadline, nullptr);
+    drive(exchange, deadline, nullptr);
   }
   exchange.end(Transport::timed_out);
   return std::move(exchange.answer());
@@ -53,9 +52,8 @@ HttpAnswer ask(Exchange& exchange, const std::string& url,
 
 // Drives until the server has read a request, whose answer hangs.
 void drive_until_read(Exchange& exchange, ScriptedServer& server, int count) {
-  Exchange* const all[] = {&exchange};
   while (server.request_count() < count)
-    drive(all, 1, in(milliseconds(1)), nullptr);
+    drive(exchange, in(milliseconds(1)), nullptr);
 }
 
 Reply raw(std::string text, Ending ending = Ending::close) {

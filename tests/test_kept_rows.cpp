@@ -82,23 +82,6 @@ BOOST_AUTO_TEST_SUITE(kept_rows)
 
 // --- Tokens ------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(token_grows_by_one_with_every_acquisition) {
-  for (const EngineKind kind : kEngines) {
-    Kept it(kind);
-    const auto one = it.mutex();
-    const auto other = it.mutex();
-    BOOST_TEST(one->fencing_token() == 0u);
-    for (std::uint64_t token = 1; token <= 6; ++token) {
-      DdbMutex& mutex = token % 2 == 0 ? *one : *other;
-      mutex.lock();
-      BOOST_TEST(mutex.fencing_token() == token);
-      BOOST_TEST(it.stands("token") == std::to_string(token));
-      mutex.release();
-      BOOST_TEST(mutex.fencing_token() == 0u);
-    }
-  }
-}
-
 BOOST_AUTO_TEST_CASE(kept_row_is_never_taken_by_one_that_does_not_keep_it) {
   for (const EngineKind kind : kEngines) {
     Kept it(kind);

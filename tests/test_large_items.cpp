@@ -10,7 +10,6 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
-#include "ddbmutex/layout_options.hpp"
 #include "ddbmutex/lock/row.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/rival.hpp"

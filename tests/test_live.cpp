@@ -169,22 +169,6 @@ BOOST_AUTO_TEST_CASE(table_that_exists_is_refused_and_left_as_it_is) {
   }
 }
 
-// Nobody can say whose it is then.
-BOOST_AUTO_TEST_CASE(table_whose_creation_is_not_answered_is_left_and_told) {
-  Live live;
-  live.set_keys();
-  tests::Fault tenth_creation;
-  tenth_creation.action = "CreateTable";
-  tenth_creation.kind = "reset-answer";
-  tenth_creation.nth = 10;
-  live.gateway.add(tenth_creation);
-  BOOST_TEST(live.run({live.table, "us-east-1", kOneCase}) == 1);
-  const std::string doubtful = live.table + "-name-at-N-1";
-  BOOST_TEST(has(live.said(), "--table-name " + doubtful + "\n"), live.said());
-  BOOST_TEST(words_of(live.tables(), " ") == '"' + doubtful + '"');
-  live.engine.delete_table(doubtful);
-}
-
 // Amid the suites, and while the tables are not there yet.
 BOOST_AUTO_TEST_CASE(interrupted_run_leaves_no_table) {
   for (const int number : {SIGINT, SIGTERM}) {
@@ -200,21 +184,6 @@ BOOST_AUTO_TEST_CASE(interrupted_run_leaves_no_table) {
     BOOST_TEST(has(live.said(), "No table is left."), live.said());
     BOOST_TEST(words_of(live.tables(), " ") == "");
   }
-}
-
-BOOST_AUTO_TEST_CASE(
-    keys_that_are_wrong_or_missing_are_told_and_nothing_is_made) {
-  Live live;
-  live.set_keys("another-secret");
-  BOOST_TEST(live.run({live.table, "us-east-1", kOneCase}) == 2);
-  BOOST_TEST(has(live.said(), "The request signature we calculated"),
-             live.said());
-  BOOST_TEST(live.gateway.counts().requests("CreateTable") == 0);
-  live.home.write(".aws/credentials", "[tester]\n");
-  BOOST_TEST(live.run({live.table, "us-east-1", kOneCase}) == 2);
-  BOOST_TEST(has(live.said(), "AWS_ACCESS_KEY_ID"), live.said());
-  BOOST_TEST(live.gateway.counts().requests("CreateTable") == 0);
-  BOOST_TEST(words_of(live.tables(), " ") == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -10,8 +10,6 @@
 
 #include "ddbmutex.hpp"
 #include "sigv4/http_answer.hpp"
-#include "sigv4/keys/from_hosts.hpp"
-#include "sigv4/sigv4.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"

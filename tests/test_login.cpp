@@ -19,7 +19,6 @@
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/json_string.hpp"
 #include "tests/support/login_kit.hpp"
-#include "tests/support/memory.hpp"
 #include "tests/support/waiting.hpp"
 
 namespace {

@@ -4,11 +4,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <cmath>
-#include <functional>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/lock/row.hpp"
@@ -169,46 +166,6 @@ BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
 }
 
 // --- Times to wait ---------------------------------------------------------
-
-namespace {
-
-// Counts in a type that has no negative numbers.
-struct UnsignedClock {
-  using duration = std::chrono::duration<std::uint64_t, std::nano>;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<UnsignedClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-  static time_point now() {
-    return time_point(duration(static_cast<rep>(calendar().count())));
-  }
-};
-
-}  // namespace
-
-// The difference of two such times wraps around.
-BOOST_AUTO_TEST_CASE(deadline_of_an_unsigned_clock_may_be_past) {
-  using Small = std::chrono::duration<std::uint32_t>;
-  Rivals hosts;
-  hosts.ours.lock();
-  const std::vector<std::function<bool()>> waits = {
-      [&] { return hosts.theirs.try_lock_until(UnsignedClock::now() - 5s); },
-      [&] { return hosts.theirs.try_lock_until(UnsignedClock::time_point()); },
-      [&] {
-        return hosts.theirs.try_lock_until(
-            std::chrono::time_point_cast<Small>(system_clock::now() - 5s));
-      },
-      // One to come is waited for, and no longer.
-      [&] { return hosts.theirs.try_lock_until(UnsignedClock::now() + 50ms); },
-  };
-  for (const auto& wait : waits) {
-    std::atomic<bool> got{true};
-    Aside aside([&] { got = wait(); });
-    BOOST_TEST_REQUIRE(aside.ends());
-    BOOST_TEST(aside.thrown() == "none");
-    BOOST_TEST(!got.load());
-  }
-}
 
 namespace {
 

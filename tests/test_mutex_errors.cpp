@@ -260,13 +260,6 @@ BOOST_AUTO_TEST_SUITE(messages)
 
 BOOST_AUTO_TEST_CASE(failures_are_told_in_these_words) {
   check({
-      {"a 500", lock_before([] { return server_failure(); }),
-       kAt + "the service failed: as the test wants (request ID)"},
-      {"a page of a portal", lock_before([] {
-         return with_header(Reply::ok("<html></html>"), "x-amzn-RequestId", "");
-       }),
-       kAt + "not an answer from DynamoDB: HTTP status 200, and the body is "
-             "not a JSON object"},
       {"https where http is spoken",
        [] {
          const ScriptedServer nobody;
@@ -287,11 +280,6 @@ BOOST_AUTO_TEST_CASE(failures_are_told_in_these_words) {
                        "Requested resource not found"),
        kAt + "no such table: Requested resource not found (Table::create() "
              "creates it) (request ID)"},
-      {"a row with a token", lock_before([] {
-         return refusal(record("u", 0ns) + R"(,"token":{"N":"7"})");
-       }),
-       kCannotLock + ": the item belongs to a lock that keeps its row: it has "
-                     "a fencing token; set keep_row"},
   });
 }
 

@@ -14,7 +14,6 @@
 #include "sigv4/secret.hpp"
 #include "sigv4/text.hpp"
 #include "tests/support/home.hpp"
-#include "tests/support/memory.hpp"
 
 namespace {
 
@@ -81,7 +80,7 @@ std::string in_foo(const std::string& lines) {
 }
 
 Profile load(const Home& home, std::string_view name = {}) {
-  return load_profile(name, home.environment());
+  return Profile(locate_profile(name, home.environment()));
 }
 
 struct Read {
@@ -177,16 +176,6 @@ BOOST_AUTO_TEST_CASE(colon_behind_a_setting_is_told_with_its_name_and_line) {
   BOOST_TEST(config("[profile in valid]\nregion: x") == "");
 }
 
-BOOST_AUTO_TEST_CASE(error_never_shows_the_line) {
-  for (const char* lines :
-       {"aws_secret_access_key sEcReT", "= sEcReT", " sEcReT", "[sEcReT",
-        "s3 =\n sEcReT", "s3 =\n = sEcReT"}) {
-    const std::string error = in_foo(lines);
-    BOOST_TEST(has(error, "line "));
-    BOOST_TEST(!has(error, "sEcReT"));
-  }
-}
-
 BOOST_AUTO_TEST_CASE(quoted_text_is_short_and_visible) {
   BOOST_TEST(in_quotes("a b") == "\"a b\"");
   BOOST_TEST(in_quotes("a\n\x1B\xFF") == R"("a\n\x1b\xff")");
@@ -264,31 +253,6 @@ BOOST_AUTO_TEST_CASE(credentials_file_of_loose_mode_is_warned_about) {
   for (const unsigned mode : {0600u, 0400u, 0700u, 0711u}) {
     BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
     BOOST_TEST(load(home).credentials.warning() == "");
-  }
-}
-
-BOOST_AUTO_TEST_CASE(what_the_files_held_does_not_stay_in_memory) {
-  Home home;
-  tests::Needle needle(1);
-  const std::string lines = "[default]\naws_secret_access_key = ";
-  {
-    needle.write((home.root / ".aws/credentials").string(), lines);
-    const Profile profile = load(home);
-    BOOST_TEST(needle.is_in(*profile.credentials.find(
-        "profile", "default", "aws_secret_access_key")));
-    BOOST_TEST(needle.is_in_memory());
-  }
-  BOOST_TEST(!needle.is_in_memory());
-  // In one that is long, and in one that cannot be used.
-  const std::string useless = "\n more\njunk";
-  // Where a function is bound when it is first called, the loader saves all
-  // registers on the stack, and with them what was copied last: that is over.
-  home.write(".aws/credentials", lines + "s" + useless);
-  load(home);
-  for (const std::string& after : {"\n" + std::string(20000, '#'), useless}) {
-    needle.write((home.root / ".aws/credentials").string(), lines, after);
-    BOOST_TEST((load(home).error == "") == (after.size() > 100));
-    BOOST_TEST(!needle.is_in_memory());
   }
 }
 

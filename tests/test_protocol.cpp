@@ -65,7 +65,7 @@ const Row kNone;
 
 lock::RowPolicy kept_use() {
   lock::RowPolicy use;
-  use.keep = true;
+  use.keeps_row = true;
   use.keep_data = true;
   return use;
 }
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(taken_lock_is_claimed_from_the_sending_less_the_margin) {
   c.pass(700ms);
   BOOST_TEST(c.done() == "ours");
   check_claim(c.lease, sent + kHeld);
-  BOOST_TEST(count(c.lease.renew_at(30s)) == count(sent + 30s));
+  BOOST_TEST(count(c.lease.time_at_age(30s)) == count(sent + 30s));
 }
 
 // --- Before anything was heard ----------------------------------------------
@@ -925,7 +925,7 @@ BOOST_AUTO_TEST_CASE(take_answered_with_a_row_that_cannot_be_read_is_no_grant) {
   row.has_token = true;
   row.problem = "token is not a whole number";
   BOOST_TEST(c.hear(Reply::Outcome::done, &row) == "bad_record");
-  BOOST_TEST(c.lease.stands());  // It is to be given back.
+  BOOST_TEST(c.lease.row_is_ours());  // It is to be given back.
   BOOST_TEST(c.lease.row().problem == "token is not a whole number");
   BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
 }
@@ -991,7 +991,7 @@ BOOST_AUTO_TEST_CASE(take_before_the_last_is_renewed_before_it_is_granted) {
   const ServiceTime first = c.lose(Call::take, 1).front();
   const ServiceTime second = c.send(Call::take).stamp;
   BOOST_TEST(c.refused(with_token(record("mine", first), 7)) == "again");
-  BOOST_TEST(c.lease.stands());
+  BOOST_TEST(c.lease.row_is_ours());
   BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
 
   c.pass(1s);
@@ -1015,9 +1015,9 @@ BOOST_AUTO_TEST_CASE(own_take_that_was_barred_ends_the_lease) {
   c.hear_date(kDate);
   c.lose(Call::take, 1);
   c.send(Call::take);
-  BOOST_TEST(!c.lease.is_barred());
+  BOOST_TEST(!c.lease.needs_new_uuid());
   BOOST_TEST(c.refused(with_token(record("mine", 0s), 7)) == "busy");
-  BOOST_TEST(c.lease.is_barred());
+  BOOST_TEST(c.lease.needs_new_uuid());
 
   // So it is if it was applied so late that its version is not remembered.
   Contender late(kTtl, kept_use());
@@ -1026,13 +1026,13 @@ BOOST_AUTO_TEST_CASE(own_take_that_was_barred_ends_the_lease) {
   late.send(Call::take);
   BOOST_TEST(late.refused(with_token(record("mine", ServiceTime(1s)), 7)) ==
              "busy");
-  BOOST_TEST(late.lease.is_barred());
+  BOOST_TEST(late.lease.needs_new_uuid());
 
   Contender other(kTtl, kept_use());
   other.hear_date(kDate);
   other.send(Call::take);
   BOOST_TEST(other.refused(with_token(record("theirs", 0s), 7)) == "again");
-  BOOST_TEST(!other.lease.is_barred());
+  BOOST_TEST(!other.lease.needs_new_uuid());
 }
 
 // --- What goes with renewals and the release ---------------------------------
@@ -1095,7 +1095,7 @@ BOOST_AUTO_TEST_CASE(lease_is_renewed_at_the_age_that_is_asked_for) {
   Contender c;
   c.hold();
   for (const nanoseconds age : {nanoseconds(1ms), nanoseconds(20s)}) {
-    BOOST_TEST(count(c.lease.renew_at(age)) == count(BootTime(100h) + age));
+    BOOST_TEST(count(c.lease.time_at_age(age)) == count(BootTime(100h) + age));
   }
 }
 
@@ -1161,7 +1161,7 @@ BOOST_AUTO_TEST_CASE(look_at_no_table_finds_no_free_lock) {
   c.send(Call::take);
   c.hear_date(kDate);
   BOOST_TEST(c.refused(kNone) == "again");
-  BOOST_TEST(!c.lease.stands());
+  BOOST_TEST(!c.lease.row_is_ours());
 }
 
 BOOST_AUTO_TEST_CASE(waiter_polls_with_looks_that_need_not_be_consistent) {

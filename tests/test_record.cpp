@@ -13,7 +13,8 @@
 #include "tests/support/body_of.hpp"
 #include "tests/support/words.hpp"
 
-using namespace ddbmutex;
+namespace dynamodb = ddbmutex::dynamodb;
+namespace lock = ddbmutex::lock;
 using dynamodb::Action;
 using dynamodb::Attribute;
 using dynamodb::Item;
@@ -70,7 +71,7 @@ RowTarget deleted() {
 }
 RowTarget kept() {
   RowTarget place = deleted();
-  place.policy.keep = true;
+  place.policy.keeps_row = true;
   place.policy.keep_data = true;
   return place;
 }

@@ -7,7 +7,6 @@
 
 #include "ddbmutex/dynamodb/retry.hpp"
 #include "sigv4/backoff.hpp"
-#include "sigv4/boot_clock.hpp"
 
 namespace {
 

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -204,24 +203,6 @@ void leave_on_the_stack(const std::string& path) {
 
 BOOST_AUTO_TEST_SUITE(secret_copies)
 
-BOOST_AUTO_TEST_CASE(registers_are_looked_at) {
-  const tests::Home home;
-  const std::string path = (home.root / "secret").string();
-  tests::Needle needle(6002);
-  needle.write(path, "", "");
-  const sigv4::SecretFile file(path, 100);
-  alignas(64) char text[64];
-  memcpy(text, file.text.data(), sizeof text);
-#ifdef __x86_64__
-  asm volatile(
-      "movdqa %0, %%xmm6\n"
-      "movdqa 16+%0, %%xmm7" ::"m"(text)
-      : "xmm6", "xmm7");
-  BOOST_TEST(needle.is_in_registers());
-#endif
-  explicit_bzero(text, sizeof text);
-}
-
 BOOST_AUTO_TEST_CASE(copied_secret_stays_in_no_register) {
   check_that_registers_are_wiped(
       [](const std::string& text) { return sigv4::Secret(text); });
@@ -260,7 +241,7 @@ BOOST_AUTO_TEST_CASE(stack_of_the_fetching_thread_is_wiped) {
   {
     sigv4::Keys keys(tests::source_of([&path](const sigv4::Fetch&) {
                        leave_on_the_stack(path);
-                       return sigv4::no_keys("it has none");
+                       return sigv4::no_keys({"it has none"});
                      }),
                      [] { return std::int64_t{1700000000}; });
     keys.await(ddbmutex::BootClock::now() + tests::kPlenty, nullptr);

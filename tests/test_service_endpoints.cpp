@@ -137,7 +137,8 @@ Found dynamodb_of(const Case& one, const Home& home) {
 Found service_endpoint(Service service, const Home& home,
                        const Setting& region) {
   ServiceEndpoint endpoint;
-  read_endpoint_settings(service, load_profile({}, home.environment()),
+  read_endpoint_settings(service,
+                         Profile(locate_profile({}, home.environment())),
                          home.environment(), endpoint);
   find_endpoint(service, region, endpoint);
   return {endpoint.endpoint, endpoint.region, endpoint.error};

@@ -7,7 +7,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,7 +42,7 @@ struct Counter {
     return call_service(call, {deadline, stop, kNow},
                         [this](const HttpAnswer& http, std::int64_t utc_now) {
                           const std::string flaw = accept(http, utc_now);
-                          return flaw.empty() ? success() : broken_keys(flaw);
+                          return flaw.empty() ? success() : broken_keys({flaw});
                         });
   }
   bool is_done() { return ask().state == CallState::found; }
@@ -216,39 +215,28 @@ BOOST_AUTO_TEST_CASE(refusal_is_not_for_the_time_without_a_far_date) {
 
 BOOST_AUTO_TEST_CASE(word_that_repeats_a_secret_is_not_shown) {
   const Secrets secrets = {"", "a-secret-of-some-length"};
-  BOOST_TEST(shown("it is a-secret-of-some-length, you know", secrets) ==
+  BOOST_TEST(redacted("it is a-secret-of-some-length, you know", secrets) ==
              "it is (hidden) you know");
-  BOOST_TEST(shown("<a-secret-of-some-length>", secrets) == "(hidden)");
-  BOOST_TEST(shown("a  <secret-of-so>\tb", secrets) == R"(a  (hidden)\tb)");
+  BOOST_TEST(redacted("<a-secret-of-some-length>", secrets) == "(hidden)");
+  BOOST_TEST(redacted("a  <secret-of-so>\tb", secrets) == R"(a  (hidden)\tb)");
   // Of one that is written otherwise the rest goes with it.
-  BOOST_TEST(shown("got a%2Dsecret-of-some%2Dlength twice", secrets) ==
+  BOOST_TEST(redacted("got a%2Dsecret-of-some%2Dlength twice", secrets) ==
              "got (hidden) twice");
-  BOOST_TEST(shown("some-length", secrets) == "some-length");
-  BOOST_TEST(shown("", secrets) == "");
-  BOOST_TEST(shown("in two words: secret-of s", {"my secret-of some words"}) ==
-             "in two words: (hidden) (hidden)");
+  BOOST_TEST(redacted("some-length", secrets) == "some-length");
+  BOOST_TEST(redacted("", secrets) == "");
+  BOOST_TEST(
+      redacted("in two words: secret-of s", {"my secret-of some words"}) ==
+      "in two words: (hidden) (hidden)");
 }
 
 // Words of every day, as beside an engine that checks no keys.
 BOOST_AUTO_TEST_CASE(secret_that_is_short_is_not_looked_for) {
   const std::string text =
       "Failed to connect to localhost port 8000: local-and-local";
-  BOOST_TEST(shown(text, {"local", "aws", "local-and-local"}) == text);
-  BOOST_TEST(shown("0123456789abcdef", {"0123456789abcdef"}) == "(hidden)");
-  BOOST_TEST(shown("0123456789abcde", {"0123456789abcde"}) ==
+  BOOST_TEST(redacted(text, {"local", "aws", "local-and-local"}) == text);
+  BOOST_TEST(redacted("0123456789abcdef", {"0123456789abcdef"}) == "(hidden)");
+  BOOST_TEST(redacted("0123456789abcde", {"0123456789abcde"}) ==
              "0123456789abcde");
-}
-
-// The word is masked before the text is cut.
-BOOST_AUTO_TEST_CASE(secret_at_the_end_of_a_long_text_is_not_shown) {
-  const Secrets secrets = {"a-secret-of-some-length"};
-  for (std::size_t at = 270; at <= 300; ++at) {
-    const std::string before = std::string(at - 1, 'x') + " ";
-    const std::string text =
-        shown(before + "a-secret-of-some-length more", secrets);
-    BOOST_TEST(!has(text, "a-s"), text);
-    BOOST_TEST(text.size() <= 303u);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

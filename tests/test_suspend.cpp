@@ -40,14 +40,12 @@ BOOST_AUTO_TEST_CASE(wait_for_a_deadline_ends_with_and_without_exchanges) {
   server.script(hanging());
   ddbmutex::sigv4::Exchange exchange({});
   exchange.start(server.url(), BootClock::now());
-  ddbmutex::sigv4::Exchange* const all[] = {&exchange};
   Waker waker;
-  ddbmutex::sigv4::drive(all, 1, BootClock::now() + 1s, &waker);
+  ddbmutex::sigv4::drive(exchange, BootClock::now() + 1s, &waker);
   BOOST_TEST(ends_suspended([&] {
     pause(50ms);  // It is suspended by then, or the wait is as any.
-    ddbmutex::sigv4::drive(all, 1, BootClock::now() + 500ms, &waker);
-    ddbmutex::sigv4::drive(nullptr, 0, BootClock::now() + 500ms, &waker);
-    ddbmutex::sigv4::wait_for(&waker, nullptr, BootClock::now() + 500ms);
+    ddbmutex::sigv4::drive(exchange, BootClock::now() + 500ms, &waker);
+    ddbmutex::sigv4::wait_until(BootClock::now() + 500ms, &waker);
   }));
   BOOST_TEST(!waker.woken());
 }

@@ -99,27 +99,6 @@ BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
 
 // --- Waits that are ended --------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(close_ends_all_waits_of_a_table_now_and_later) {
-  Gated x;
-  DdbMutex elsewhere(fresh_name(), unhurried(x.table));
-  x.mutex->lock();
-  Aside here([&] { x.mutex->lock(); });
-  BOOST_TEST(here.rests());
-  write_row(x.gate.engine(), elsewhere.name(), live_record());
-  Aside there([&] { elsewhere.lock(); });
-  BOOST_TEST(eventually([&] { return x.table->stats().get_item >= 1; }));
-  x.table->close();
-  BOOST_TEST(here.thrown() == kClosed);
-  BOOST_TEST(there.thrown() == kClosed);
-  BOOST_TEST(thrown_by([&] { elsewhere.lock(); }) == kClosed);
-  BOOST_TEST(thrown_by([&] { (void)elsewhere.try_lock_for(1s); }) == kClosed);
-  BOOST_TEST(thrown_by([&] { (void)elsewhere.try_lock(); }) == kClosed);
-  DdbMutex later(fresh_name(), unhurried(x.table));
-  BOOST_TEST(thrown_by([&] { later.lock(); }) == kClosed);
-  BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(x.free());
-}
-
 // --- What given-up waits leave ---------------------------------------------
 
 namespace {

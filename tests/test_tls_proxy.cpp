@@ -2,7 +2,6 @@
 // the places that AWS's tools know, proxies by the usual variables, services
 // that are never asked through one, and redirects, which nobody follows.  End
 // to end: a process of its own takes locks, or says why it cannot.
-#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <functional>

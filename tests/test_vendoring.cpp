@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "ddbmutex.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/shell.hpp"
 
 namespace {
@@ -35,20 +34,9 @@ std::vector<std::string> library_files(const std::string& extension) {
   return files;
 }
 
-std::string variable(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? otherwise : value;
-}
-
-std::string compiler() { return variable("CXX", "g++"); }
-
 // The project's, wherever a command runs.
-std::string top() { return fs::canonical(project()).string(); }
-
 std::string build() {
-  const std::string build = variable("DDBMUTEX_BUILD", "");
-  BOOST_TEST_REQUIRE(build != "", "which build is to be tested?");
-  return build;
+  return fs::path(program_path("")).parent_path().parent_path();
 }
 
 }  // namespace
@@ -63,23 +51,9 @@ const std::string kTwoFiles = "build/amalgamation/";
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(two_files_are_the_same_bytes_wherever_they_are_made) {
-  const Home home;
-  const std::string there = home.root.string();
-  const Ran ran =
-      shell("make -s amalgamation >/dev/null && cd / && LC_ALL=C.UTF-8 '" +
-            top() + "/packaging/amalgamate' '" + there + "'");
-  BOOST_TEST(ran.status == 0);
-  BOOST_TEST(ran.said == "");
-  for (const char* name :
-       {"ddbmutex.hpp", "ddbmutex.cpp", "ddbmutex_core.cpp"}) {
-    BOOST_TEST((read_file(home.root / name) == read_file(kTwoFiles + name)),
-               name);
-  }
-}
-
 // They need nothing but each other, and have all that there is.
 BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
+  BOOST_TEST_REQUIRE(shell("make -s amalgamation").status == 0);
   const std::string whole = read_file(kTwoFiles + "ddbmutex.cpp");
   const std::string header = read_file(kTwoFiles + "ddbmutex.hpp");
   BOOST_TEST(all_matches(whole + header, "^ *# *include \"(.*)\"").size() ==
@@ -95,31 +69,6 @@ BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
   BOOST_TEST(has(header, "\nclass AnyOf {\n"));
   BOOST_TEST(has(header, "// " + read_file("LICENSE").substr(0, 11)));
   BOOST_TEST(has(whole, "// " + read_file("LICENSE").substr(0, 11)));
-}
-
-// A later standard may give any of these names to a function of its own, as
-// C++20 gave it "format".  Where an argument is of one of its types, a call
-// finds that function too, unless it says whose it means.
-BOOST_AUTO_TEST_CASE(later_standard_may_have_functions_of_the_same_names) {
-  constexpr char kNames[] =
-      "all_digits append ask await base64_encode begins_with consists_of "
-      "crc32 cut decimal drive first_line inside "
-      "is_alphanumeric is_among is_one_of is_string is_utf8 is_visible join "
-      "locate matches normalized not_found run say sha256 show shown "
-      "spawn stop trimmed type_of unquoted update wait_for wipe write_all "
-      "write_hex";
-  std::string header =
-      "#include <chrono>\n#include <memory>\n#include <string>\n"
-      "namespace std {\n";
-  for (const std::string& name : all_matches(kNames, "(\\w+)")) {
-    header += "template <class... T> void " + name + "(T&&...) = delete;\n";
-  }
-  const Home home;
-  const Ran ran = shell(compiler() + " -std=c++17 -pthread -fsyntax-only " +
-                        "-include '" + home.write("later.hpp", header + "}\n") +
-                        "' " + kTwoFiles + "ddbmutex.cpp");
-  BOOST_TEST(ran.status == 0);
-  BOOST_TEST(ran.said == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,7 +12,6 @@
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -219,6 +218,20 @@ void compare(const Combination& combination, const Outcomes& ours,
   }
 }
 
+// Half of them, by the seed of `make test`; `make soak` has all.
+std::vector<Combination> by_lot(const std::vector<Combination>& all) {
+  BOOST_TEST(all.size() >= kFewest);
+  if (std::getenv("DDBMUTEX_WITNESS_WHOLE") != nullptr) return all;
+  const char* seed = std::getenv("DDBMUTEX_SEED");
+  std::vector<Combination> some;
+  for (std::size_t i = seed == nullptr ? 0
+                                       : std::strtoul(seed, nullptr, 10) % 2;
+       i < all.size(); i += 2) {
+    some.push_back(all[i]);
+  }
+  return some;
+}
+
 void report(const std::vector<Combination>& all, const Tally& tally) {
   int differ = 0;
   int unknown = 0;
@@ -238,14 +251,6 @@ void report(const std::vector<Combination>& all, const Tally& tally) {
 
 BOOST_AUTO_TEST_SUITE(witness_of_configurations)
 
-BOOST_AUTO_TEST_CASE(combinations_have_names_of_their_own) {
-  std::set<std::string> names;
-  for (const Combination& one : read_all()) {
-    BOOST_TEST(names.insert(one.name).second, one.name << " is there twice");
-  }
-  BOOST_TEST(names.size() >= kFewest);
-}
-
 BOOST_AUTO_TEST_CASE(keys_region_and_endpoint_are_those_of_the_witnesses) {
   const tests::Home home;
   tests::Aws aws({false});
@@ -253,7 +258,7 @@ BOOST_AUTO_TEST_CASE(keys_region_and_endpoint_are_those_of_the_witnesses) {
   const auto places = places_of(aws);
   Witness botocore({"/usr/bin/python3", script("witness.py")});
   Witness js({"/usr/bin/env", "node", script("witness.js")});
-  const std::vector<Combination> all = read_all();
+  const std::vector<Combination> all = by_lot(read_all());
   Tally tally = {};
   for (const Combination& one : all) {
     const auto anew = [&] {

@@ -143,10 +143,10 @@ bool matches(std::string_view text, std::string_view pattern) {
 }
 
 bool names_a_wrong_key(std::string_view message) {
-  return std::any_of(std::begin(kWrongKeyPatterns), std::end(kWrongKeyPatterns),
-                     [&](std::string_view pattern) {
-                       return dynamodb::matches(message, pattern);
-                     });
+  for (const std::string_view pattern : kWrongKeyPatterns) {
+    if (dynamodb::matches(message, pattern)) return true;
+  }
+  return false;
 }
 
 // --- Headers, transport and status -------------------------------------------
@@ -175,6 +175,7 @@ Headers::Headers(const HttpAnswer& http) {
     for (const auto& one : known) {
       if (!one.value && sigv4::same_in_any_case(each.name, one.name)) {
         one.value = each.value;
+        break;
       }
     }
   }
@@ -242,11 +243,9 @@ Fault fault_of(Transport transport) {
 
 Fault fault_of_status(int status) {
   if (status == 429 || status == 509) return Fault::throttled;
-  // From a proxy, which may have forwarded the request.
-  if (status == 408 || status == 425 || status == 499) {
-    return Fault::server_failure;
-  }
-  if (status >= 500) return Fault::server_failure;
+  // These come from a proxy, which may have forwarded the request.
+  const bool from_proxy = status == 408 || status == 425 || status == 499;
+  if (from_proxy || status >= 500) return Fault::server_failure;
   if (status == 401 || status == 403) return Fault::access_denied;
   return Fault::bad_request;
 }
@@ -266,11 +265,6 @@ CodedFault fault_of_code(std::string_view code, int status) {
       break;
   }
   return {"", fault_of_status(status)};
-}
-
-// Whether a request for the action names the keys of items.
-bool has_keys(Action action) {
-  return is_of_an_item(action) || action == Action::query;
 }
 
 // Whether a request was refused because TTL is enabled already.
@@ -309,8 +303,7 @@ void BodyReader::read_item_of(Value body, std::string_view name) {
     if (each.name != name) continue;
     if (read_item(each.value, answer.item.emplace(), wanted)) return;
     answer.item.reset();
-    return bad_answer(answer,
-                      sigv4::join({name, " is not a DynamoDB item"}).c_str());
+    return bad_answer(answer, sigv4::join({name, " is not a DynamoDB item"}));
   }
 }
 
@@ -329,7 +322,9 @@ void BodyReader::read_error(Value body) {
   answer.other_keys = coded.other_keys;
   if (code == "ValidationException"sv) {
     if (is_on_already(answer.action, message)) answer.fault = Fault::none;
-    if (has_keys(answer.action) && names_a_wrong_key(message)) {
+    const bool names_keys =
+        is_of_an_item(answer.action) || answer.action == Action::query;
+    if (names_keys && names_a_wrong_key(message)) {
       answer.fault = Fault::wrong_key;
     }
   }
@@ -339,9 +334,9 @@ void BodyReader::read_error(Value body) {
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
-    return bad_answer(answer, sigv4::join({name_of(answer.action),
-                                           " has no condition that could fail"})
-                                  .c_str());
+    return bad_answer(answer,
+                      sigv4::join({name_of(answer.action),
+                                   " has no condition that could fail"}));
   }
   read_item_of(body, "Item");
 }
@@ -408,6 +403,7 @@ void BodyReader::read_success(Value body) {
 }
 
 void BodyReader::read() {
+  // Without a content type, the body decides.
   const bool says_json =
       headers.type.value_or("json").find("json") != std::string_view::npos;
   // The usual answer to a write is `{}`, which needs no parsing.
@@ -459,7 +455,7 @@ const char* name_of(Fault fault) {
   return "";
 }
 
-void bad_answer(Answer& answer, const char* message) {
+void bad_answer(Answer& answer, std::string_view message) {
   answer.fault = Fault::bad_answer;
   answer.message = message;
 }

@@ -75,6 +75,7 @@ const char* name_of(Fault fault);
 inline bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
+// Whether the fault is one of the transient ones above, from keys_awaited on.
 inline bool is_transient(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
@@ -121,7 +122,7 @@ struct Answer {
 };
 
 // Sets the fault to bad_answer.
-void bad_answer(Answer& answer, const char* message);
+void bad_answer(Answer& answer, std::string_view message);
 
 // Reads the parts of a body that only some actions have.  The readers are
 // read_page(), read_table() and read_cancellation().  The caller passes one, so

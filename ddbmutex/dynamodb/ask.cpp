@@ -21,26 +21,26 @@ void give_up(Answer& answer, bool cancelled) {
                              : "the deadline has passed";
 }
 
-Answer ask(const Caller& caller, Action action, std::string_view body,
+Answer ask(const CallContext& context, Action action, std::string_view body,
            bool* maybe_applied, Reader reader, const Wanted& wanted) {
-  Retry retry(caller.budget, Retry::Urgency::can_wait);
+  Retry retry(context.budget, Retry::Urgency::can_wait);
   bool unknown = false;
   if (maybe_applied == nullptr) maybe_applied = &unknown;
   *maybe_applied = false;
   Answer answer;
   answer.action = action;
-  for (bool again = false;; again = true) {
-    const BootTime deadline = caller.deadline_now();
+  for (bool is_retry = false;; is_retry = true) {
+    const BootTime deadline = context.deadline_now();
     const BootTime now = BootClock::now();
-    const bool woken = caller.waker != nullptr && caller.waker->woken();
+    const bool woken = context.waker != nullptr && context.waker->woken();
     if (woken || now >= deadline) {
       // At the deadline the last transient fault says more than timed_out.
-      if (!again || woken) give_up(answer, woken);
+      if (!is_retry || woken) give_up(answer, woken);
       return answer;
     }
-    answer = caller.client.call(
-        action, body, std::min(deadline, now + caller.request_timeout),
-        *caller.waker, reader, wanted);
+    answer = context.client.call(
+        action, body, std::min(deadline, now + context.request_timeout),
+        *context.waker, reader, wanted);
     if (answered(answer.fault)) {
       retry.success();
       return answer;
@@ -49,11 +49,11 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
     const bool of_pages = action == Action::scan || action == Action::query;
     if (answer.too_large && of_pages) return answer;
     const auto delay = retry.after(answer);
-    if (!delay || caller.deadline_now() - BootClock::now() <= *delay) {
+    if (!delay || context.deadline_now() - BootClock::now() <= *delay) {
       return answer;
     }
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
-    sigv4::drive(nullptr, 0, BootClock::now() + *delay, caller.waker);
+    sigv4::wait_until(BootClock::now() + *delay, context.waker);
   }
 }
 
@@ -133,7 +133,7 @@ void read_page(Value body, const Wanted& wanted, Answer& answer) {
     answer.too_large = true;
     bad_answer(answer, "Items has too many values");
   };
-  std::size_t room = kMostInPage;
+  std::size_t room = kMostValuesInPage;
   if (items.size() > room) return too_large();
   std::vector<Item> read(items.size());
   auto item = read.begin();
@@ -171,7 +171,7 @@ void Items::ask_for_page() {
   const std::size_t all = selection_.attributes.size();
   for (keys_only_ = false;;) {
     page_ = dynamodb::ask(
-        caller_, selection_.exact_key ? Action::query : Action::scan,
+        context_, selection_.exact_key ? Action::query : Action::scan,
         write_page(selection_, keys_only_ ? selection_.key_attributes : all,
                    limit_, start_),
         nullptr, read_page, selection_.wanted);
@@ -190,8 +190,8 @@ void Items::read_next_page() {
   is_last_ = true;  // Unless the answer says where another page begins.
   const BootTime now = BootClock::now();
   const nanoseconds time = std::min(page_time_, BootTime::max() - now);
-  caller_.deadline = std::min(deadline_, now + time);
-  cut_short_ = caller_.deadline_now() - now < caller_.request_timeout;
+  context_.deadline = std::min(deadline_, now + time);
+  cut_short_ = context_.deadline_now() - now < context_.request_timeout;
   ask_for_page();
   if (page_.fault != Fault::none || !page_.item) return;
   if (are_same_key(start_, *page_.item)) {

@@ -3,11 +3,12 @@
 // each attempt; see lock/attempt.hpp.)
 //
 //   sigv4::Waker waker;
-//   const Caller caller{client, budget,
-//                       BootClock::now() + std::chrono::seconds(5), &waker};
-//   const Answer answer = ask(caller, Action::get_item, body);
+//   const CallContext context{client, budget,
+//                             BootClock::now() + std::chrono::seconds(5),
+//                             &waker};
+//   const Answer answer = ask(context, Action::get_item, body);
 //
-//   Items items(caller, selection);
+//   Items items(context, selection);
 //   while (const Item* item = items.next()) show(*item);
 //
 // Thread safety: any thread may call the functions.  One thread at a time may
@@ -35,12 +36,12 @@ namespace dynamodb {
 
 // How requests are sent, how long transient faults are retried, and what ends
 // the wait earlier.
-struct Caller {
+struct CallContext {
   Client& client;
   RetryBudget& budget;
   BootTime deadline;
-  // Ends the wait when it is woken; it stays woken.  May be null if the
-  // deadline has passed.
+  // Ends the wait when it is woken; it stays woken.  Null if the table is
+  // closed; then the deadline must have passed, and nothing is sent.
   sigv4::Waker* waker;
   std::chrono::nanoseconds request_timeout = kTableRequestTimeout;
   // A deadline that may move, such as one by the wall clock, which can be set.
@@ -58,13 +59,13 @@ struct Caller {
 // too large is not requested again, because it would be as large.
 // `maybe_applied` (may be null) is set to whether an attempt before the last
 // may have been applied.
-Answer ask(const Caller& caller, Action action, std::string_view body,
+Answer ask(const CallContext& context, Action action, std::string_view body,
            bool* maybe_applied = nullptr, Reader reader = nullptr,
            const Wanted& wanted = {});
 
-// The most values in all items of a page.  Their memory is small compared with
-// that of an answer that has so many.
-constexpr std::size_t kMostInPage = 5 * kMostOthers;
+// The most values in all items of a page, members included.  Limits the memory
+// of a parsed page.
+constexpr std::size_t kMostValuesInPage = 5 * kMostOthers;
 
 // The Reader of Scan and Query.  A page with more values is `too_large`.
 void read_page(Value body, const Wanted& wanted, Answer& answer);
@@ -86,15 +87,15 @@ struct Selection {
 };
 
 // Iterates over the selected items with consistent reads.  Holds one page in
-// memory at a time.  The caller's deadline applies to all pages together.
+// memory at a time.  The context's deadline applies to all pages together.
 class Items {
  public:
   // `page_time` limits the time for one page with all its retries.  The
   // selection must outlive this object.
-  Items(const Caller& caller, const Selection& selection,
+  Items(const CallContext& context, const Selection& selection,
         std::chrono::nanoseconds page_time = std::chrono::nanoseconds::max())
-      : caller_(caller),
-        deadline_(caller.deadline),
+      : context_(context),
+        deadline_(context.deadline),
         page_time_(page_time),
         selection_(selection) {}
 
@@ -106,7 +107,7 @@ class Items {
   const Answer& answer() const { return page_; }
   // Whether less than request_timeout was left for the last page.
   bool cut_short() const { return cut_short_; }
-  Client& client() const { return caller_.client; }
+  Client& client() const { return context_.client; }
 
  private:
   static constexpr int kMostItems = 200;
@@ -118,7 +119,7 @@ class Items {
   // for the client: a single item may need all that the client accepts.
   int limit_ = kMostItems;
   bool keys_only_ = false;  // The page contains only the key of one item.
-  Caller caller_;           // Its deadline is that of one page.
+  CallContext context_;     // Its deadline is that of one page.
   const BootTime deadline_;
   const std::chrono::nanoseconds page_time_;
   const Selection& selection_;

@@ -52,8 +52,7 @@ Client::Client(const ClientOptions& options)
       keys_(
           options_.credentials,
           [this]() -> std::int64_t {
-            return time_to_sign_for(clock(), BootClock::now()) /
-                   std::chrono::seconds(1);
+            return signing_time(clock(), BootClock::now()).count();
           },
           options_.log) {}
 
@@ -68,36 +67,37 @@ ServiceClock Client::clock() const {
   return clock_;
 }
 
-// The time to sign requests for.
-ServiceTime Client::time_to_sign_for(const ServiceClock& clock, BootTime now) {
-  return clock.known() ? clock.middle(now) : calendar();
+std::chrono::seconds Client::signing_time(const ServiceClock& clock,
+                                          BootTime now) {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+      clock.known() ? clock.middle(now) : calendar());
 }
 
 std::string Client::endpoint() const {
   const std::lock_guard guard(mutex_);
-  return (site_ != nullptr ? site_->target : options_.target).endpoint;
+  return (context_ != nullptr ? context_->target : options_.target).endpoint;
 }
 
 // Called when the keys have changed, and once a day.
-Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
-                                  std::string_view amz_date) {
-  auto site = std::make_shared<Site>(keys, options_.target);
-  Target& target = site->target;
+Client::ContextPtr Client::make_context(const sigv4::Keys::OutcomePtr& keys,
+                                        std::string_view amz_date) {
+  auto context = std::make_shared<SigningContext>(keys, options_.target);
+  Target& target = context->target;
   if (sigv4::kRegionMayComeLater && target.region.empty()) {
     complete(target, {keys->region, "the region found"});
   }
   if (target.error.empty()) {
     const sigv4::Credentials& own = keys->keys;
-    site->key = sigv4::SigningKey(
+    context->key = sigv4::SigningKey(
         own.secret_access_key,
         sigv4::scope_text(amz_date, {target.region, "dynamodb"}));
     const std::string owner = account_of_table(options_.table, target.region);
     use_account(target, owner.empty() ? own.account_id : owner);
   }
-  site->url = sigv4::normal_url(target.endpoint);
-  site->parts = sigv4::parts_of(site->url);
+  context->url = sigv4::normal_url(target.endpoint);
+  context->parts = sigv4::parts_of(context->url);
   const std::lock_guard guard(mutex_);
-  return site_ = std::move(site);
+  return context_ = std::move(context);
 }
 
 // Sets the answer, so that begin() sends nothing.
@@ -113,7 +113,7 @@ bool Client::lacks_keys(Pending& pending,
   const sigv4::KeyOutcome& keys = *current.outcome;
   using State = sigv4::KeyOutcome::State;
   if (keys.state == State::found) return false;
-  const bool transient = current.on_their_way || keys.state == State::failed;
+  const bool transient = current.being_fetched || keys.state == State::failed;
   const bool lacks_region = sigv4::kRegionMayComeLater && keys.lacks_region;
   Answer& answer = pending.answer_unsent(transient      ? Fault::keys_awaited
                                          : lacks_region ? Fault::no_target
@@ -129,30 +129,29 @@ bool Client::lacks_keys(Pending& pending,
 
 std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
   auto pending = std::make_unique<Pending>(pool_);
-  SitePtr& site = pending->site_;
+  ContextPtr& context = pending->context_;
   {
     const std::lock_guard guard(mutex_);
-    site = site_;
+    context = context_;
     pending->clock_ = clock_;
   }
-  // Keys that replace the site's; null if the site's are still current.
+  // Keys that replace the context's; null if the context's are still current.
   sigv4::Keys::OutcomePtr newer;
-  if (site == nullptr || !keys_.still_are(*site->keys, now)) {
+  if (context == nullptr || !keys_.are_current(*context->keys, now)) {
     sigv4::Keys::Current current = keys_.now(now);
     if (lacks_keys(*pending, current)) return pending;
     newer = std::move(current.outcome);
   }
-  pending->signed_at_ = time_to_sign_for(pending->clock_, now);
-  pending->amz_date_ =
-      sigv4::amz_date(pending->signed_at_ / std::chrono::seconds(1));
+  pending->signed_at_ = signing_time(pending->clock_, now);
+  pending->amz_date_ = sigv4::amz_date(pending->signed_at_.count());
   const std::string_view date = pending->amz_date_;
   const bool keys_changed =
-      newer != nullptr && (site == nullptr || site->keys != newer);
+      newer != nullptr && (context == nullptr || context->keys != newer);
   if (keys_changed ||
-      !sigv4::begins_with(site->key.scope(), date.substr(0, 8))) {
-    site = make_site(keys_changed ? newer : site->keys, date);
+      !sigv4::begins_with(context->key.scope(), date.substr(0, 8))) {
+    context = make_context(keys_changed ? newer : context->keys, date);
   }
-  const Target& target = site->target;
+  const Target& target = context->target;
   if (!target.error.empty()) {
     Answer& answer = pending->answer_unsent(Fault::no_target);
     answer.option = target.option;
@@ -171,24 +170,24 @@ void Client::begin(Pending& pending, Action action, BootTime now, Reader reader,
     pending.body().wipe();
     return;
   }
-  const Site& site = *pending.site_;
+  const SigningContext& context = *pending.context_;
   sigv4::Exchange& exchange = *pending.exchange_;
-  const sigv4::Credentials& keys = site.keys->keys;
+  const sigv4::Credentials& keys = context.keys->keys;
   const std::string target =
       sigv4::join({"DynamoDB_20120810.", name_of(action)});
   const sigv4::HexDigest hash(sigv4::sha256(exchange.body()));
   const sigv4::Request request = {
       "POST",
-      site.parts.path,
+      context.parts.path,
       "",
       {{"content-type", "application/x-amz-json-1.0"},
-       {"host", site.parts.authority},
+       {"host", context.parts.authority},
        {"x-amz-target", target}},
       hash};
   pending.signature_ =
-      sigv4::sign(request, keys, site.key, std::move(pending.amz_date_));
+      sigv4::sign(request, keys, context.key, std::move(pending.amz_date_));
   sigv4::append_headers(exchange.headers(), request, keys, pending.signature_);
-  exchange.start(site.url, now);
+  exchange.start(context.url, now);
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
@@ -213,64 +212,64 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   }
   // read_answer() has moved the texts out of exchange.answer(), but not the
   // counts.
-  learn(answer, exchange.answer());
+  count_and_learn_time(answer, exchange.answer());
   // Best effort: without memory, less is logged.
   sigv4::try_with_memory([&] {
     if (!answered(answer.fault)) handle_fault(*pending, answer);
   });
-  sigv4::try_with_memory([&] { learn_key(answer); });
+  sigv4::try_with_memory([&] { learn_table_key(answer); });
   return answer;
 }
 
-void Client::set_key(Key key, std::string&& why) {
+void Client::set_table_key(TableKey key, std::string&& why) {
   const std::lock_guard guard(mutex_);
-  key_ = key;
-  key_since_ = BootClock::now();
-  key_problem_ = std::move(why);
+  table_key_ = key;
+  table_key_since_ = BootClock::now();
+  table_key_problem_ = std::move(why);
 }
 
-void Client::answer_if_key_is_wrong(Pending& pending) {
-  if (key_ != Key::wrong) return;  // The usual case needs no mutex.
+void Client::answer_if_table_key_is_wrong(Pending& pending) {
+  if (table_key_ != TableKey::wrong) return;  // The usual case needs no mutex.
   const std::lock_guard guard(mutex_);
-  if (key_ != Key::wrong) return;
-  pending.answer_unsent(Fault::wrong_key).message = key_problem_;
+  if (table_key_ != TableKey::wrong) return;
+  pending.answer_unsent(Fault::wrong_key).message = table_key_problem_;
 }
 
 // Only calls for one item are certainly about this client's table.  A table
 // that is missing, or refuses a renewal or a release, may be created again with
 // another key, so the next take must look first.
-void Client::learn_key(const Answer& answer) {
+void Client::learn_table_key(const Answer& answer) {
   if (!is_of_an_item(answer.action)) return;
   {
     const std::lock_guard guard(mutex_);
-    if (answer.sent_at < key_since_) return;  // Says nothing new.
+    if (answer.sent_at < table_key_since_) return;  // Says nothing new.
   }
   const bool refused = answer.fault == Fault::wrong_key && answer.sent;
   if (refused && answer.action == Action::get_item) {
-    set_key(Key::wrong, std::string(answer.message));
+    set_table_key(TableKey::wrong, std::string(answer.message));
   } else if (refused || answer.fault == Fault::no_table) {
-    set_key(Key::unknown);
+    set_table_key(TableKey::unknown);
   } else if (answer.action == Action::get_item && answer.fault == Fault::none &&
-             key_ == Key::unknown) {
-    set_key(Key::right);
+             table_key_ == TableKey::unknown) {
+    set_table_key(TableKey::right);
   }
 }
 
 // A service's message may repeat the request, so secrets are hidden in it.
 void Client::handle_fault(const Pending& pending, Answer& answer) {
-  const sigv4::KeyOutcome& keys = *pending.site_->keys;
+  const sigv4::KeyOutcome& keys = *pending.context_->keys;
   const sigv4::Secrets secrets = {keys.keys.secret_access_key,
                                   keys.keys.session_token,
                                   pending.signature_.signature()};
   for (std::string* text : {&answer.message, &answer.request_id}) {
-    *text = sigv4::shown(*text, secrets);
+    *text = sigv4::redacted(*text, secrets);
   }
   if (is_about_keys(answer.fault)) {
     sigv4::append(answer.message, {answer.message.empty() ? "" : " ",
                                    "(keys from ", keys.source, ")"});
   }
   if (answer.other_keys) {
-    answer.other_keys = keys_.refused(pending.site_->keys);
+    answer.other_keys = keys_.replace_refused(pending.context_->keys);
   }
   log_fault(answer);
 }
@@ -290,7 +289,8 @@ void Client::log_fault(const Answer& answer) const {
 }
 
 // Counts the request, and learns DynamoDB's time from its answer.
-void Client::learn(const Answer& answer, const HttpAnswer& http) {
+void Client::count_and_learn_time(const Answer& answer,
+                                  const HttpAnswer& http) {
   bool should_log = false;
   {
     const std::lock_guard guard(mutex_);
@@ -312,7 +312,7 @@ void Client::learn(const Answer& answer, const HttpAnswer& http) {
              "of them was stopped or set (logged once a minute)");
 }
 
-// REQUIRES: the mutex.
+// REQUIRES: mutex_ is held.
 void Client::count(const Answer& answer, const HttpAnswer& http) {
   if (!answer.sent) return;
   ++counts_.sent[static_cast<std::size_t>(answer.action)];
@@ -333,10 +333,9 @@ Answer Client::call(Action action, std::string_view body, BootTime deadline,
   pending->body() += body;
   const bool of_this_table = is_of_an_item(action) || action == Action::scan ||
                              action == Action::query;
-  if (of_this_table) answer_if_key_is_wrong(*pending);
+  if (of_this_table) answer_if_table_key_is_wrong(*pending);
   begin(*pending, action, now, reader, wanted);
-  sigv4::Exchange* exchange = &pending->exchange();
-  if (pending->under_way()) sigv4::drive(&exchange, 1, deadline, &waker);
+  if (pending->under_way()) sigv4::drive(pending->exchange(), deadline, &waker);
   const bool late = BootClock::now() >= deadline;
   return finish(std::move(pending),
                 late ? Transport::timed_out : Transport::cancelled);

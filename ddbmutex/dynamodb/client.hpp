@@ -55,13 +55,14 @@ constexpr std::chrono::milliseconds kLockRequestTimeout{2000};
 constexpr std::chrono::milliseconds kTableRequestTimeout{10000};
 
 struct ClientOptions {
-  // May still lack the region, which then comes with the keys.  The URL may be
-  // replaced by that of an account: of the table's, if an ARN names the table,
-  // else of the keys'.
+  // The region may be missing; then it comes with the keys.  An account's own
+  // endpoint may replace the URL.  The account is that of the table's ARN, else
+  // that of the keys.
   Target target;
   sigv4::KeySourcePtr credentials;
   sigv4::LogPtr log{};
-  std::string table{};  // May be empty.
+  // The table's name or ARN; an ARN names the account.  May be empty.
+  std::string table{};
   std::size_t max_answer_bytes = kMostAnswerBytes;
 };
 
@@ -86,9 +87,9 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // A call with the keys, the endpoint and DynamoDB's clock as they are `now`.
-  // The caller then writes the body.  Does not wait for keys: while they are
-  // being fetched, the answer is keys_awaited.
+  // Makes a call with the keys, the endpoint and DynamoDB's clock as they are
+  // `now`.  The caller then writes the body.  Does not wait for keys: while
+  // they are being fetched, the answer is keys_awaited.
   std::unique_ptr<Pending> prepare(BootTime now);
   // Signs the request and begins to send it.
   void begin(Pending& pending, Action action, BootTime now,
@@ -113,18 +114,20 @@ class Client {
   // the key.  If the table's key were another attribute of the record, each
   // PutItem would create an item of its own, and exclude nobody.  So a take is
   // sent only after a GetItem, which names the key, has succeeded.
-  enum class Key { unknown, right, wrong };
-  bool key_is_right() const { return key_ == Key::right; }
-  // unknown: the next take sends a GetItem first.  wrong: takes and call() for
-  // its items are not sent; their answer is wrong_key with the message `why`.
-  void set_key(Key key, std::string&& why = {});
-  // If the key is wrong, sets the answer, so that begin() sends nothing.
-  void answer_if_key_is_wrong(Pending& pending);
+  enum class TableKey { unknown, right, wrong };
+  bool table_key_is_right() const { return table_key_ == TableKey::right; }
+  // unknown: the next take sends a GetItem first.  wrong: takes, and call() for
+  // an item, Scan or Query, send nothing.  Their answer is wrong_key with the
+  // message `why`.
+  void set_table_key(TableKey key, std::string&& why = {});
+  // If the table's key is wrong, sets the answer, so that begin() sends
+  // nothing.
+  void answer_if_table_key_is_wrong(Pending& pending);
 
   ServiceClock clock() const;     // DynamoDB's.
   static ServiceTime calendar();  // The host's wall clock.
 
-  // The destructor does not wait longer for a fetch of keys than until `time`.
+  // The destructor waits for a fetch of keys until this time at the latest.
   void stop_waiting_for_keys_at(BootTime time) { keys_.end_by(time); }
 
   Counts counts() const;
@@ -141,8 +144,9 @@ class Client {
 
  private:
   // What the requests of one day with the same keys have in common.
-  struct Site {
-    Site(const sigv4::Keys::OutcomePtr& the_keys, const Target& the_target)
+  struct SigningContext {
+    SigningContext(const sigv4::Keys::OutcomePtr& the_keys,
+                   const Target& the_target)
         : keys(the_keys), target(the_target) {}
 
     const sigv4::Keys::OutcomePtr keys;
@@ -151,29 +155,33 @@ class Client {
     sigv4::UrlParts parts;  // Views of `url`.
     sigv4::SigningKey key;  // Of one day.
   };
-  using SitePtr = std::shared_ptr<const Site>;
+  using ContextPtr = std::shared_ptr<const SigningContext>;
 
   bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
-  SitePtr make_site(const sigv4::Keys::OutcomePtr& keys,
-                    std::string_view amz_date);
-  static ServiceTime time_to_sign_for(const ServiceClock& clock, BootTime now);
-  void learn(const Answer& answer, const sigv4::HttpAnswer& http);
+  ContextPtr make_context(const sigv4::Keys::OutcomePtr& keys,
+                          std::string_view amz_date);
+  // The time that requests are signed with.
+  static std::chrono::seconds signing_time(const ServiceClock& clock,
+                                           BootTime now);
+  void count_and_learn_time(const Answer& answer,
+                            const sigv4::HttpAnswer& http);
   void count(const Answer& answer, const sigv4::HttpAnswer& http);
-  void learn_key(const Answer& answer);
+  void learn_table_key(const Answer& answer);
   void handle_fault(const Pending& pending, Answer& answer);
   void log_fault(const Answer& answer) const;
 
   const ClientOptions options_;
   sigv4::HttpPool pool_;
   std::function<void()> on_contradiction_;
-  std::atomic<Key> key_{Key::unknown};  // Set with the mutex held.
+  // Set with the mutex held.
+  std::atomic<TableKey> table_key_{TableKey::unknown};
   mutable sigv4::Mutex mutex_;
   // GUARDED_BY(mutex_)
-  BootTime key_since_ = BootTime::min();  // When key_ was set.
-  std::string key_problem_;               // Why the key is wrong.
+  BootTime table_key_since_ = BootTime::min();  // When table_key_ was set.
+  std::string table_key_problem_;               // Why it is wrong.
   ServiceClock clock_;
   BootTime log_contradictions_from_ = BootTime::min();
-  SitePtr site_;  // Of the newest keys; null at first.
+  ContextPtr context_;  // Of the newest keys; null at first.
   Counts counts_;
   sigv4::Keys keys_;  // Destroyed first: its fetches use the clock.
 };
@@ -205,9 +213,9 @@ class Client::Pending {
   std::unique_ptr<sigv4::Exchange> exchange_;
   Action action_ = Action::get_item;
   ServiceClock clock_;
-  ServiceTime signed_at_{};
+  std::chrono::seconds signed_at_{};
   std::string amz_date_{};
-  SitePtr site_;
+  ContextPtr context_;
   sigv4::Signed signature_{};
   Reader reader_ = nullptr;
   Wanted wanted_{};

@@ -30,8 +30,8 @@ nanoseconds drift(BootTime then, BootTime now) {
 std::optional<ServiceTime> believable_date(std::string_view http_date) {
   const auto unix_seconds = sigv4::parse_http_date(http_date);
   if (!unix_seconds) return std::nullopt;
-  if (*unix_seconds < kFirstBelievable / std::chrono::seconds(1) ||
-      *unix_seconds >= kLastBelievable / std::chrono::seconds(1)) {
+  if (*unix_seconds < kFirstBelievable.count() ||
+      *unix_seconds >= kLastBelievable.count()) {
     return std::nullopt;
   }
   return std::chrono::seconds(*unix_seconds);

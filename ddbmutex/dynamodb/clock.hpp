@@ -11,7 +11,7 @@
 //
 // This file reads no clock: the caller passes the time.
 //
-// Thread safety: as an int.  A copy is cheap, and is a snapshot.
+// Thread safety: one thread at a time.  A copy is cheap, and is a snapshot.
 #ifndef DDBMUTEX_CLOCK_HPP
 #define DDBMUTEX_CLOCK_HPP
 
@@ -30,8 +30,8 @@ using ServiceTime = std::chrono::nanoseconds;
 
 // A Date is only believed between these: after DynamoDB was introduced, and
 // well before the end of 64 bits of nanoseconds.
-constexpr ServiceTime kFirstBelievable = std::chrono::seconds(1325376000);
-constexpr ServiceTime kLastBelievable = std::chrono::seconds(3786912000);
+constexpr std::chrono::seconds kFirstBelievable{1325376000};
+constexpr std::chrono::seconds kLastBelievable{3786912000};
 
 // How far the clocks of DynamoDB's front ends may differ.  The price: a machine
 // that was stopped for that long may not notice it.
@@ -53,7 +53,7 @@ class ServiceClock {
   // Whether there was a Date.  REQUIRED by earliest(), latest() and middle().
   bool known() const { return current_.has_value(); }
   // Whether there were answers, but none with a plausible Date.
-  bool silent() const { return answered_ && !known(); }
+  bool answers_lack_date() const { return answered_ && !known(); }
   // Whether the last answers contradict each other, because this machine was
   // stopped from outside, or front ends disagree.  Until another answer
   // decides, earliest() and latest() allow for both.
@@ -70,7 +70,7 @@ class ServiceClock {
   // The best guess, for signing.  In doubt it is that of the newer answer.
   ServiceTime middle(BootTime now) const;
 
-  // When latest() reaches `at`; BootTime::max() unless known().
+  // The boot time at which latest() reaches `at`; max() unless known().
   BootTime when_latest_is(ServiceTime at) const;
 
  private:

@@ -191,7 +191,7 @@ void use_account(Target& target, const std::string& account_id) {
 Target find_target(const TargetOptions& options,
                    const Environment& environment) {
   Target target;
-  const Profile profile = sigv4::load_profile(options.profile, environment);
+  const Profile profile(sigv4::locate_profile(options.profile, environment));
   const char* option = "profile";
   std::string& error = target.error;
   error = profile.error;

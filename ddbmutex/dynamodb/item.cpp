@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 
 namespace ddbmutex {
@@ -36,21 +35,21 @@ constexpr TypeRow kTypes[] = {
     {Type::binary_set, "BS", Type::binary},
     {Type::list, "L"},
     {Type::map, "M"},
-    {Type::other, ""},
 };
+constexpr TypeRow kOtherType{Type::other, ""};
 
-// The last row if the type has no tag.
 const TypeRow& row_of(Type type) {
-  return *std::find_if(
-      std::begin(kTypes), std::end(kTypes) - 1,
-      [type](const TypeRow& known) { return known.type == type; });
+  for (const TypeRow& row : kTypes) {
+    if (row.type == type) return row;
+  }
+  return kOtherType;
 }
 
-// `other` if the tag is unknown.
 Type type_of(std::string_view tag) {
-  return std::find_if(std::begin(kTypes), std::end(kTypes) - 1,
-                      [tag](const TypeRow& known) { return known.tag == tag; })
-      ->type;
+  for (const TypeRow& row : kTypes) {
+    if (row.tag == tag) return row.type;
+  }
+  return Type::other;
 }
 
 bool is_text(Type type) {
@@ -260,9 +259,7 @@ void write_text(JsonWriter& json, std::string_view text) {
 }
 
 void write_number(JsonWriter& json, std::int64_t number) {
-  json.begin_object();
-  json.name("N").text(sigv4::Digits(number));
-  json.end_object();
+  json.json({R"({"N":")", sigv4::Digits(number), R"("})"});
 }
 
 void write_members(JsonWriter& json, const Item& item) {

@@ -26,7 +26,6 @@ namespace dynamodb {
 
 using sigv4::Document;
 using sigv4::Elements;
-using sigv4::is_utf8;
 using sigv4::JsonWriter;
 using sigv4::Value;
 
@@ -103,9 +102,9 @@ constexpr std::size_t kMostOthers = 8000;
 // Reads {"name":{"S":"text"},...}.  Returns false if a wanted attribute is
 // malformed.  Leaves out attributes that exceed kMostOthers, or are nested
 // deeper than DynamoDB allows (32 levels).  The name of the first of them is
-// added at the end with type `unread`.  So is the item's first name if none of
-// its attributes is wanted: only an empty item is read as empty.  REQUIRES:
-// `item` is empty.
+// added at the end with type `unread`.  If none of the item's attributes is
+// wanted, its first name is added in the same way.  So only an empty item is
+// read as empty.  REQUIRES: `item` is empty.
 bool read_item(Value value, Item& item, const Wanted& wanted = {});
 
 // Parses a whole number of at most 63 bits.  Nothing if the text has any

@@ -108,9 +108,9 @@ sigv4::Text write_transaction(std::string_view check, std::string_view writes,
   json.begin_object();
   json.name("TransactItems").begin_list();
   json.begin_object();
-  json.name("ConditionCheck").json(check);
+  json.name("ConditionCheck").json({check});
   json.end_object();
-  json.json(dynamodb::inside(writes));
+  json.json({dynamodb::inside(writes)});
   json.end_list();
   json.name("ClientRequestToken").text(token);
   json.end_object();

@@ -27,7 +27,7 @@ bool no_row_possible(Fault fault) {
   return fault == Fault::no_table || fault == Fault::wrong_key;
 }
 
-// Stands in for the answer that is missing.
+// Makes an answer for a request that got none, or was not sent.
 void fail(Answer& answer, Fault why, const char* message) {
   answer = Answer();
   answer.fault = why;
@@ -50,7 +50,7 @@ Attempt::Stage first_stage(Call call) {
   return Attempt::Stage::releasing;
 }
 
-// Why no other request is to be sent; `none` if one is.
+// Why no other request is sent; Fault::none if one is.
 Fault why_stop(const Pace& pace, BootTime now, BootTime deadline,
                BootTime retry_until, sigv4::Waker* waker) {
   if (waker != nullptr && waker->woken()) return Fault::cancelled;
@@ -66,7 +66,7 @@ Fault why_stop(const Pace& pace, BootTime now, BootTime deadline,
 bool waited_for_throttle(Pace& pace, BootTime until, sigv4::Waker* waker) {
   const std::chrono::nanoseconds left = pace.throttle_wait();
   if (left <= std::chrono::nanoseconds::zero()) return false;
-  sigv4::drive(nullptr, 0, std::min(BootClock::now() + left, until), waker);
+  sigv4::wait_until(std::min(BootClock::now() + left, until), waker);
   return true;
 }
 
@@ -76,20 +76,21 @@ Reply reply_to(Verb verb, Answer& answer, const Layout& layout) {
   Reply reply;
   reply.received = BootClock::now();
   const bool done = answer.fault == Fault::none;
-  const bool gone = no_row_possible(answer.fault) && verb != Verb::take;
+  const bool no_row = no_row_possible(answer.fault) && verb != Verb::take;
   if (done) {
     reply.outcome = Reply::Outcome::done;
-  } else if (gone || answer.fault == Fault::condition_failed) {
+  } else if (no_row || answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
   } else if (answer.outcome_unknown()) {
     reply.outcome = Reply::Outcome::unknown;
   }
-  const bool told = answered(answer.fault) && answer.item;
-  if (told || gone || (done && verb == Verb::look)) {
+  const bool has_item = answered(answer.fault) && answer.item;
+  if (has_item || no_row || (done && verb == Verb::look)) {
     // If memory runs out, the row is unknown: a look follows.
     sigv4::try_with_memory([&] {
-      reply.row.reset(told ? new Row(read_row(std::move(*answer.item), layout))
-                           : new Row);
+      reply.row.reset(has_item
+                          ? new Row(read_row(std::move(*answer.item), layout))
+                          : new Row);
     });
   }
   answer.item.reset();  // Nobody else reads it, and it may be large.
@@ -117,10 +118,8 @@ Call Attempt::call() const {
   }
 }
 
-bool Attempt::failing() const { return !answered(answer_.fault); }
-
 bool Attempt::needs_release() const {
-  return has_request() || outcome_unknown_ || held_->lease.stands();
+  return has_request() || outcome_unknown_ || held_->lease.row_is_ours();
 }
 
 // As if no request had been sent before.
@@ -137,7 +136,7 @@ bool Attempt::stamp(BootTime now) {
     verdict_ = Verdict::expired;
     return false;
   }
-  if (call() == Call::take && !settings_.client.key_is_right()) {
+  if (call() == Call::take && !settings_.client.table_key_is_right()) {
     held_->lease.look_first();
   }
   const Request request =
@@ -169,7 +168,7 @@ Attempt::Begun Attempt::begin(Stamper* stamper, BootTime now) {
     stamped = stamper != nullptr ? stamper->stamp(*this) : stamp(now);
     if (!stamped) return;
     if (call() == Call::take) {
-      settings_.client.answer_if_key_is_wrong(*pending_);
+      settings_.client.answer_if_table_key_is_wrong(*pending_);
     }
     // A refused renewal or release is answered with the whole row, which may be
     // somebody else's and large.  Only its record is needed.
@@ -182,9 +181,8 @@ Attempt::Begun Attempt::begin(Stamper* stamper, BootTime now) {
   });
   if (had_memory && stamped) return Begun::yes;
   pending_.reset();
-  if (!had_memory && stamped) {
-    stamper != nullptr ? stamper->unstamp(*this) : unstamp();
-  }
+  if (!had_memory && stamped && stamper != nullptr) stamper->unstamp(*this);
+  if (!had_memory && stamped && stamper == nullptr) unstamp();
   return had_memory ? Begun::too_late_or_unwanted : Begun::no_memory;
 }
 
@@ -194,7 +192,8 @@ void Attempt::finish(sigv4::Transport why) {
 
 void Attempt::conclude(sigv4::Transport why, SharedLease* shared) {
   finish(why);
-  shared != nullptr ? shared->receive(*this) : receive();
+  if (shared != nullptr) return shared->receive(*this);
+  receive();
 }
 
 void Attempt::receive() {
@@ -215,7 +214,7 @@ void Attempt::receive() {
   if (stage_ == Stage::awaiting_take) stage_ = Stage::releasing_take;
 }
 
-bool Attempt::goes_on(BootTime retry_until) {
+bool Attempt::plan_next(BootTime retry_until) {
   const BootTime now = BootClock::now();
   const BootTime end = failing() ? std::min(end_at_, retry_until) : end_at_;
   const auto delay = pace_->delay(answer_, std::max(end, BootTime{}) - now);
@@ -229,7 +228,7 @@ bool Attempt::goes_on(BootTime retry_until) {
 
 void Attempt::release_instead(BootTime give_up_at) {
   if (stage_ == Stage::taking) {
-    outcome_unknown_ = outcome_unknown_ || held_->lease.stands();
+    outcome_unknown_ = outcome_unknown_ || held_->lease.row_is_ours();
     stage_ = has_request() ? Stage::awaiting_take : Stage::releasing_take;
   }
   begin_anew();
@@ -249,7 +248,7 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
                   RetryUntil retry_until_after, SharedLease* shared) {
   begin_anew();
   if (call() == Call::take) {
-    outcome_unknown_ = outcome_unknown_ || held_->lease.stands();
+    outcome_unknown_ = outcome_unknown_ || held_->lease.row_is_ours();
   }
   verdict_ = Verdict::again;
   answer_ = {};
@@ -291,12 +290,12 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
     }
     retry_until = retry_until_after(answer_, begun);
     if (verdict_ != Verdict::again) return;
-    if (!goes_on(retry_until)) return end_undecided(retry_until, waker);
-    sigv4::drive(nullptr, 0, due_, waker);
+    if (!plan_next(retry_until)) return end_undecided(retry_until, waker);
+    sigv4::wait_until(due_, waker);
   }
 }
 
-// Keys come before the stamp, because the lease counts from there.
+// Keys come before the stamp, because the lease counts from the stamp.
 bool Attempt::await_keys(BootTime begun, sigv4::Waker* waker) {
   dynamodb::Client& client = settings_.client;
   bool has_keys = client.has_keys(begun);
@@ -310,9 +309,8 @@ bool Attempt::await_keys(BootTime begun, sigv4::Waker* waker) {
 
 // If memory runs out while waiting, the outcome is unknown.
 void Attempt::await_answer(sigv4::Waker* waker, SharedLease* shared) {
-  sigv4::Exchange* exchange = &pending_->exchange();
   const bool waited = sigv4::try_with_memory([&] {
-    if (in_flight()) sigv4::drive(&exchange, 1, timeout_at_, waker);
+    if (in_flight()) sigv4::drive(exchange(), timeout_at_, waker);
   });
   if (waited) return end_request(shared);
   given_up_ = false;
@@ -367,7 +365,7 @@ void Attempt::end_undecided(BootTime retry_until, sigv4::Waker* waker) {
   if (due_ == BootTime::max()) return;
   given_up_ = !failing();
   const BootTime end = given_up_ ? end_at_ : std::min(end_at_, retry_until);
-  if (call() == Call::take) sigv4::drive(nullptr, 0, end, waker);
+  if (call() == Call::take) sigv4::wait_until(end, waker);
   if (answer_.fault == Fault::none) {  // A look, and no time to act on it.
     fail(answer_, Fault::timed_out, kTimeIsUp);
   } else if (answer_.fault == Fault::skewed_time) {

@@ -113,19 +113,21 @@ class Attempt {
   void release_again() { stage_ = Stage::releasing_take_again; }
   void give_up_at(BootTime deadline) { deadline_ = deadline; }
 
-  // The mutex of the lease is held.  False: the lease is over.  If memory runs
-  // out, nothing was stamped.  REQUIRES: there is a request.
+  // REQUIRES of the next three: the mutex that guards the lease is held.
+  //
+  // Stamps the next request.  Returns false if the lease is over.  If memory
+  // runs out, nothing was stamped.  REQUIRES: has_request().
   bool stamp(BootTime now);
-  // The same for a request that was stamped and not sent.
+  // Undoes stamp(): the request cannot be sent.
   void unstamp();
-  // The same for an answer that has come.
+  // Learns from the answer that finish() has set.
   void receive();
   // Replaces the verdict of receive().
   void decide(Verdict verdict) { verdict_ = verdict; }
   // After an answer that decided nothing: sets due().  False if no other
   // request is to be sent.  Then either the fault is final, and due() is
   // BootTime::max(), or the request would come too late.
-  bool goes_on(BootTime retry_until = BootTime::max());
+  bool plan_next(BootTime retry_until = BootTime::max());
   void wait_until(BootTime due) { due_ = due; }
 
   Stage stage() const { return stage_; }
@@ -147,12 +149,12 @@ class Attempt {
   const dynamodb::Answer& answer() const { return answer_; }
   dynamodb::Answer take_answer() { return std::move(answer_); }
   // The last request had an error, or no answer.
-  bool failing() const;
+  bool failing() const { return !answered(answer_.fault); }
   bool unanswered() const {
     return answer_.fault == dynamodb::Fault::timed_out;
   }
-  // Some write, not only the last, may have been applied without an answer.
-  // Does not include the request in flight.
+  // A write of this attempt may have been applied without an answer.  Does not
+  // include the request in flight.
   bool outcome_unknown() const { return outcome_unknown_; }
   // Of a take that did not win: the row may be ours, or may yet become it.
   bool needs_release() const;

@@ -154,7 +154,7 @@ constexpr char kAndCanCount[] =
 // A late copy of our take must not take the row again that we have released, so
 // a kept row must not have our uuid.
 void Ddblock::add_is_free(const RowPolicy& policy, RequestBody& body) const {
-  if (!policy.keep) {
+  if (!policy.keeps_row) {
     body.add("attribute_not_exists(#key) OR (");
     body.add(kIsOver);
     body.add(" AND attribute_not_exists(#token))");

@@ -2,7 +2,7 @@
 // share it.
 //
 // A Mutex makes a HeldLease for each take.  While the lock is held, the threads
-// of the table keep their notes in it, so that giving it back needs no memory.
+// of the table keep their notes in it, so that its release needs no memory.
 #ifndef DDBMUTEX_HELD_LEASE_HPP
 #define DDBMUTEX_HELD_LEASE_HPP
 
@@ -29,8 +29,8 @@ class Attempt;
 struct Closing;
 
 using Attempts = std::list<Attempt>;
-// One attempt, or none.  It is a list because splice() moves an attempt into
-// another list without memory.
+// At most one attempt.  It is a list, too, because only from list to list an
+// attempt moves without an allocation (splice()).
 using OneAttempt = Attempts;
 
 // What the notifier reports of a lease.
@@ -75,8 +75,8 @@ struct MutexSettings {
   bool recursive = false;  // The thread that has the lock may lock it again.
   // What the listener is called for.
   bool hears_losses = false, hears_dangers = false, is_asked = false;
-  // GUARDED_BY(Leases::mutex): nothing is reported any more.
-  bool settled = false;
+  // GUARDED_BY(Leases::mutex): its listener is not called any more.
+  bool silenced = false;
   int handover_limit = 0;     // How often a lease goes from thread to thread.
   unsigned prefix_bytes = 0;  // Of the key, before the mutex's name.
 
@@ -87,8 +87,8 @@ struct MutexSettings {
   // Until when the lock is held, on the boot clock; BootTime::min() while it is
   // not.  Only Leases writes it.
   std::atomic<BootTime> claim_end{BootTime::min()};
-  // GUARDED_BY(Leases::mutex).  The mutex owns it until nothing is reported any
-  // more; it also lives while it is called.
+  // GUARDED_BY(Leases::mutex).  The mutex owns it until it is silenced.  It
+  // also lives while it is called.
   std::weak_ptr<const Listener> listener;
 };
 
@@ -105,22 +105,23 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   HeldLease(const HeldLease&) = delete;
   HeldLease& operator=(const HeldLease&) = delete;
 
-  bool over() const { return given_back || loss; }
+  bool over() const { return release_begun || loss; }
   bool held_too_long(BootTime when) const {
     return when - since >= settings->max_hold;
   }
 
   const std::shared_ptr<MutexSettings> settings;
   // The attempt that takes it or releases it uses it alone.  While it is held,
-  // it and all below are GUARDED_BY(Leases::mutex), except for `tied`.
+  // it and all below are GUARDED_BY(Leases::mutex), except for
+  // `bound_to_holder`.
   Lease lease;
   BootTime since{};  // It is held.
-  bool given_back = false;
+  bool release_begun = false;
   bool renewing = false;        // A request is in flight, or the user renews.
   std::optional<Verdict> loss;  // How it was lost, if it was.
   // GUARDED_BY(Mutex::mutex_).  Never handed over: a write by this holder may
   // still arrive, or it has changed the stored data.
-  bool tied = false;
+  bool bound_to_holder = false;
   // See Leases.  A lease that is over is on no agenda.
   Agenda::Entry renewal, alarm;
   Agenda* renewal_on = nullptr;  // The agenda of `renewal`, while planned.
@@ -129,7 +130,7 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   OneAttempt retry;    // The renewal, if it is to be retried.
   OneAttempt release;  // Made in advance: unlock() needs no memory.
   std::shared_ptr<Closing> closing;  // Waits for the release; may be null.
-  std::size_t closing_place = 0;     // In Closing::locks.
+  std::size_t closing_index = 0;     // In Closing::locks.
   Signal signal;
   std::shared_ptr<HeldLease> next_lost;  // The next loss to report.
 };

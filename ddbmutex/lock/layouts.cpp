@@ -63,8 +63,8 @@ constexpr Expressions kLeaseRows =
 class CalendarLayout final : public Layout {
  public:
   constexpr CalendarLayout(dynamodb::AttributeNames the_names,
-                           Habits the_habits, const Expressions& rows)
-      : Layout(the_names, the_habits, rows, rows) {}
+                           Defaults the_defaults, const Expressions& rows)
+      : Layout(the_names, the_defaults, rows, rows) {}
 
   const char* read(const Item& item, Row& row) const override;
   void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
@@ -72,7 +72,7 @@ class CalendarLayout final : public Layout {
  private:
   // Whether it is lockclient, not lease.  In lease rows must exist: each is a
   // piece of work, which nobody may have leased yet.
-  bool is_lockclient() const { return !habits.must_exist; }
+  bool is_lockclient() const { return !defaults.must_exist; }
 };
 
 const char* CalendarLayout::read(const Item& item, Row& row) const {
@@ -110,7 +110,7 @@ void CalendarLayout::add_is_free(const RowPolicy& policy,
                : " AND (attribute_not_exists(#uuid)"
                  " OR attribute_type(#uuid, :string)"
                  " AND size(#uuid) <= :longest_uuid)");
-  body.add(policy.keep ? " AND #uuid <> :uuid)" : ")");
+  body.add(policy.keeps_row ? " AND #uuid <> :uuid)" : ")");
 }
 
 // --- Versions ----------------------------------------------------------------
@@ -148,8 +148,9 @@ constexpr std::chrono::hours kLongestStored = 2 * kLongestLease;
 // in case their clock runs fast.  Those of other libraries do not, so 1 % is
 // added here.
 std::int64_t stored_lease(milliseconds ttl) {
-  constexpr int kOf = dynamodb::kRateMargin - 1;
-  return (ttl.count() * dynamodb::kRateMargin + kOf - 1) / kOf;
+  constexpr int kDivisor = dynamodb::kRateMargin - 1;
+  // Rounded up.
+  return (ttl.count() * dynamodb::kRateMargin + kDivisor - 1) / kDivisor;
 }
 
 // "20.203s", as Go's time.ParseDuration reads it.
@@ -269,8 +270,8 @@ constexpr Expressions kVersionRows = {
 
 class VersionLayout final : public Layout {
  public:
-  constexpr VersionLayout(LeaseForm form, Habits the_habits)
-      : Layout(kVersionNames, the_habits, kVersionRows, kVersionRows),
+  constexpr VersionLayout(LeaseForm form, Defaults the_defaults)
+      : Layout(kVersionNames, the_defaults, kVersionRows, kVersionRows),
         form_(form) {}
 
   const char* read(const Item& item, Row& row) const override;

@@ -30,40 +30,39 @@ class RequestBody;
 // `data`, ":uuid" for the value that Layout::write_value() gives it, and ":own"
 // for the list of Request::own.
 struct Expressions {
-  // What is changed:
-  const char* record;    // A take's update.  An item that is put is the same.
-  const char* renew;     // A renewal's update.
-  const char* release;   // The update that frees a row which is kept.
-  const char* take_end;  // What a take's update does after its SET.
-  // And under which condition:
-  const char*
-      has_own_version;     // The row has one of our versions that it may have.
-  const char* is_ours;     // It has any version of ours.
-  const char* and_held;    // After is_ours: and it is not released.
-  const char* and_change;  // After both, if the user's attributes change.
-  const char* or_stale;    // After other conditions of a take.
-  const char* is_seen;     // The row has the version that the operator saw.
+  // Updates:
+  const char* record;    // The SET of a take.  A PutItem stores the same.
+  const char* renew;     // A renewal's.
+  const char* release;   // Frees a row that is kept.
+  const char* take_end;  // What a take does after its SET.
+  // Conditions:
+  const char* has_own_version;  // The row has one of Request::own.
+  const char* is_ours;          // The row has any version of ours.
+  const char* and_held;         // After is_ours: and it is not released.
+  const char* and_change;       // After both, if the user's attributes change.
+  const char* or_stale;         // After a take's other conditions.
+  const char* is_seen;  // The row has the version that the operator saw.
 };
 
 class Layout {
  public:
   // What a lock does unless its options say otherwise.
-  struct Habits {
+  struct Defaults {
     bool stores_end = true;  // A row says when its lease ends.
     bool keeps_rows = false;
     bool must_exist = false;  // Nobody makes rows, and nobody deletes them.
     RowPolicy::Take take = RowPolicy::Take::usual;
   };
 
-  // Reads an item that is there.  Returns what is not understood; if nothing,
-  // "" and the kind of the row is set.
+  // Reads an item, which is not empty, and sets the kind of the row.  Returns
+  // what is not understood; "" if nothing.
   virtual const char* read(const dynamodb::Item& item, Row& row) const = 0;
 
   // Adds the condition that nobody holds the lock.
   virtual void add_is_free(const RowPolicy& policy,
                            RequestBody& body) const = 0;
   const Expressions& expressions(const RowPolicy& policy) const {
-    return policy.keep ? kept_ : deleted_;
+    return policy.keeps_row ? kept_ : deleted_;
   }
 
   // Writes the version, which differs in every write of a record.
@@ -77,14 +76,17 @@ class Layout {
   // The attribute that is called "#word" in expressions.
   std::string_view attribute(std::string_view word) const;
 
-  // All attributes of a record, but for the key and `data`.
+  // All attributes of a record except the key and `data`.
   const dynamodb::AttributeNames names;
-  const Habits habits;
+  const Defaults defaults;
 
  protected:
-  constexpr Layout(dynamodb::AttributeNames the_names, Habits the_habits,
+  constexpr Layout(dynamodb::AttributeNames the_names, Defaults the_defaults,
                    const Expressions& deleted, const Expressions& kept)
-      : names(the_names), habits(the_habits), deleted_(deleted), kept_(kept) {}
+      : names(the_names),
+        defaults(the_defaults),
+        deleted_(deleted),
+        kept_(kept) {}
   ~Layout() = default;
 
  private:

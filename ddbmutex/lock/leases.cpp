@@ -40,7 +40,7 @@ void Leases::add(HeldLease& held) {
   if (renew_after > nanoseconds::zero()) {
     renewals_per_s += per_second(renew_after);
     // Locks that were taken together are not renewed together.
-    const BootTime when = held.lease.renew_at(renew_after);
+    const BootTime when = held.lease.time_at_age(renew_after);
     const nanoseconds early =
         std::max((when - held.since) / 2, nanoseconds::zero());
     plan_renewal(held, when - budget.jitter(early));
@@ -97,7 +97,7 @@ BootTime Leases::due_key(const HeldLease& held) {
 BootTime Leases::danger_at(const HeldLease& held) const {
   const MutexSettings& settings = *held.settings;
   const bool wanted =
-      !settings.settled && (settings.hears_dangers || client.log());
+      !settings.silenced && (settings.hears_dangers || client.log());
   return wanted && !held.in_danger ? held.lease.claim_end() - settings.safe_time
                                    : BootTime::max();
 }
@@ -152,14 +152,14 @@ void Leases::receive(Attempt& attempt) {
 // --- Ends --------------------------------------------------------------------
 
 // Stores the end of the claim where Mutex::claim_end() reads it.  REQUIRES: the
-// lease is the mutex's current one, so it has not been given back.
+// lease is the mutex's current one, so its release has not begun.
 void Leases::publish(const HeldLease& held, BootTime claim_end) {
   held.settings->claim_end.store(claim_end, std::memory_order_release);
 }
 
-// Cancels its plan and its alarm, and ends its claim.
+// Cancels the plan and the alarm of the lease, and ends its claim.
 void Leases::remove(HeldLease& held, BootTime now) {
-  held_before_s_ += seconds_between(held.since, now);
+  ended_seconds_ += seconds_between(held.since, now);
   if (held.settings->renew_after > nanoseconds::zero()) {
     renewals_per_s -= per_second(held.settings->renew_after);
   }
@@ -179,7 +179,7 @@ void Leases::report(HeldLease& held, Verdict why) {
   const MutexSettings& settings = *held.settings;
   const bool hears =
       settings.hears_losses || client.log() || held.signal.object != nullptr;
-  const bool wanted = !settings.settled && hears;
+  const bool wanted = !settings.silenced && hears;
   if (!wanted || stopping || !has_notifier) return;
   // Appends to the list of losses without allocating.
   HeldLeasePtr& end_of_list =
@@ -196,20 +196,18 @@ HeldLeasePtr Leases::take_loss() {
   return lost;
 }
 
-OneAttempt Leases::give_back(HeldLease& held) {
-  OneAttempt release;
-  if (held.given_back) return release;
+OneAttempt Leases::begin_release(HeldLease& held) {
+  if (held.release_begun) return {};
   const BootTime now = BootClock::now();
   if (!held.loss && now >= held.lease.claim_end()) lose(held, Verdict::expired);
   if (!held.loss) remove(held, now);
-  held.given_back = true;
+  held.release_begun = true;
   // A renewal in flight is abandoned, so its answer will not reach this lease.
   // The lease only learns what the clock knows by now.
   if (held.renewing) held.lease.apply(client.clock());
   held.lease.carry(nullptr);
   changed.notify_all();
-  release.splice(release.end(), held.release);
-  return release;
+  return std::exchange(held.release, {});
 }
 
 Verdict Leases::end_of(const HeldLease& held) {
@@ -229,9 +227,9 @@ void Leases::check_clock() {
   }
 }
 
-double Leases::held_s() const {
+double Leases::held_seconds() const {
   const BootTime now = BootClock::now();
-  double sum = held_before_s_;
+  double sum = ended_seconds_;
   for (std::size_t i = 0; i < alarms.size(); ++i) {
     sum += seconds_between(alarms.at(i).since, now);
   }

@@ -5,13 +5,13 @@
 // Thread safety: one mutex guards everything here, the held leases included.
 // It is only held for work in memory, never while a request is sent, a callback
 // runs or a thread is joined.  The last HeldLeasePtr of a lease must not be
-// dropped under it: that destroys what a callback has captured, and such a
-// destructor may do anything.
+// dropped while it is held.  That destroys what the user's callback has
+// captured, and such a destructor may do anything.
 #ifndef DDBMUTEX_LEASES_HPP
 #define DDBMUTEX_LEASES_HPP
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <mutex>
 
 #include "../../sigv4/boot_clock.hpp"
@@ -35,18 +35,18 @@ struct Result {
   dynamodb::Answer answer{};
 };
 
-// What wakes one thread of the table.
-class Alarm {
+// A thread of the table, which sleeps until something is due for it.
+class Sleeper {
  public:
-  // Makes the thread look again no later than then.
+  // Makes the thread look again at that time or earlier.
   void wake_at(BootTime when) {
     if (when >= sleeps_until_) return;
     sleeps_until_ = when;
     waker_.wake();
   }
-  // The thread is about to sleep.  min(): it is awake, and looks at everything
-  // before it sleeps again.
-  void sleep_until(BootTime when) { sleeps_until_ = when; }
+  // Records until when the thread will sleep.  min(): it is awake, and looks at
+  // everything before it sleeps.
+  void set_sleeps_until(BootTime when) { sleeps_until_ = when; }
   BootTime sleeps_until() const { return sleeps_until_; }
   sigv4::Waker& waker() { return waker_; }  // Needs no mutex.
 
@@ -67,23 +67,27 @@ struct Leases {
   // Adds a lease that was just granted.
   void add(HeldLease& held);
 
-  // Plans the next renewal, or a question whether to renew, in place of what
-  // was planned before.
+  // Plans a renewal by the sender.  Replaces the plan.
   void renew_at(HeldLease& held, BootTime when);
+  // Plans to ask the listener whether to renew.  Replaces the plan.
   void ask_at(HeldLease& held, BootTime when);
-  // Plans the next renewal by the sender, or a question, if the options want
-  // one.
+  // Plans one of the two, as the options say.  Plans nothing if only the user
+  // renews, or if max_hold is over by then.
   void plan_renewal(HeldLease& held, BootTime when);
   void unplan(HeldLease& held);
-  // The leases in `due` are sorted by this.
+  // The order of `due`: by the end of the claim, but a lease whose last renewal
+  // was not answered comes as if it ended one ttl later.
   static BootTime due_key(const HeldLease& held);
   // Sets when the notifier next has something to report.
   void set_alarm(HeldLease& held);
+  // When the danger is to be reported; max() if nobody wants to hear of it, or
+  // it was reported since the last renewal.
   BootTime danger_at(const HeldLease& held) const;
 
   // What an attempt to renew does to its lease, before and after its request.
   // stamp() returns false if the lease is lost.
   bool stamp(Attempt& attempt, BootTime now);
+  // Undoes stamp(): the request could not be sent.
   void unstamp(Attempt& attempt);
   void receive(Attempt& attempt);
 
@@ -93,8 +97,8 @@ struct Leases {
   void report(HeldLease& held, Verdict why);
   // REQUIRES: a loss is to be reported.
   HeldLeasePtr take_loss();
-  // See Renewer::give_back().
-  OneAttempt give_back(HeldLease& held);
+  // See Renewer::begin_release().
+  OneAttempt begin_release(HeldLease& held);
   // How a lease that is over ended.
   static Verdict end_of(const HeldLease& held);
 
@@ -102,8 +106,10 @@ struct Leases {
   // mutex is not held.
   void check_clock();
 
+  // How many leases are held: each has an alarm.
+  std::size_t held_count() const { return alarms.size(); }
   // The sum of the seconds that leases were held.
-  double held_s() const;
+  double held_seconds() const;
 
   dynamodb::Client& client;
   dynamodb::RetryBudget& budget;
@@ -113,14 +119,14 @@ struct Leases {
   // Notified when HeldLease::renewing, first_loss, Notifier::reporting_,
   // Closing::open or the state of a thread has changed.
   sigv4::Condition changed;
-  Alarm sender, notifier;
+  Sleeper sender, notifier;
   // The threads must end: since when, and by when.
   bool stopping = false;
   BootTime stopping_since{}, stop_by{};
   bool closed = false;  // No more leases are accepted.
   bool has_notifier = false;
 
-  // A lease that is held is in at most one of the first two.
+  // Each held lease is in at most one of `renewals` and `due`.
   Agenda renewals{&HeldLease::renewal};  // By the time of the next renewal.
   // Leases whose renewal is due, but was not sent yet; sorted by due_key().
   Agenda due{&HeldLease::renewal};
@@ -137,8 +143,8 @@ struct Leases {
   void publish(const HeldLease& held, BootTime claim_end);
   void remove(HeldLease& held, BootTime now);
 
-  // How long leases were held, in seconds, that no longer are.
-  double held_before_s_ = 0;
+  // The seconds for which leases were held that have ended since.
+  double ended_seconds_ = 0;
 };
 
 }  // namespace lock

@@ -28,7 +28,7 @@ BootTime add_saturating(BootTime now, nanoseconds by) {
 class Mutex::Acquisition {
  public:
   // REQUIRES: no other wait uses the waker.
-  Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
+  Acquisition(Mutex& mutex, const WaitLimit& limit, Cancel* cancel,
               sigv4::Waker& waker, Result& result);
   // The caller's clock, or an allocation, may throw.  Nobody would unlock what
   // was taken or handed over by then.
@@ -39,83 +39,79 @@ class Mutex::Acquisition {
   Acquisition(const Acquisition&) = delete;
   Acquisition& operator=(const Acquisition&) = delete;
 
-  // False: the call has ended without the turn.
-  bool stand_in_line();
+  // Returns false if the call has ended without the turn.
+  bool wait_for_turn();
   void begin();
   void take();
 
  private:
   BootTime end() const {
-    if (once_ || patience_.left == nullptr) return end_;
-    return add_saturating(BootClock::now(), patience_.time_left());
+    if (once_ || limit_.left == nullptr) return end_;
+    return add_saturating(BootClock::now(), limit_.time_left());
   }
   bool time_is_up() const {
     const BootTime at = end();  // First, because it may read the clock itself.
     return BootClock::now() >= at;
   }
-  bool end_as(Verdict verdict) {
-    result_.verdict = verdict;
-    return true;
-  }
   // These are true if the call ends.
   bool ended();
   bool out_of_patience();
   bool leave_queue();
-  // In the past once it has been reported; BootTime::max() while nothing fails.
-  // REQUIRES: the mutex is held.
+  // In the past once the outage has been reported; BootTime::max() while
+  // nothing fails.  REQUIRES: the mutex is held.
   BootTime patience_ends() const {
-    return mutex_.rounds_ != round_
+    return mutex_.outages_reported_ != outages_at_start_
                ? BootTime()
                : add_saturating(mutex_.outage_.since, settings_.patience);
   }
   // A waiter in line sleeps until its deadline, or until its patience ends;
   // while nothing fails, until receive() wakes it.
   BootTime next_look() const {
-    if (!patience_.forever()) return end();
+    if (!limit_.forever()) return end();
     const Guard guard(mutex_.mutex_);
     return patience_ends();
   }
-  void see_first();
+  void add_first_lease();
   BootTime receive(const Answer& answer, BootTime begun);
-  bool paused_in_vain(bool failing);
+  bool pause(bool failing);
   void judge();
   void become_holder();
   void leave_nothing_behind();
 
   Mutex& mutex_;
   const MutexSettings& settings_;
-  const Patience& patience_;
+  const WaitLimit& limit_;
   Result& result_;
   const bool once_;
-  bool past_lease_;  // The record that is there at first was not seen yet.
-  BootTime end_;     // Unless the caller's clock decides.
+  bool first_lease_pending_;  // See WaitLimit::past_lease.
+  BootTime end_;              // Unless the caller's clock decides.
   sigv4::Waker& waker_;
   Queue::Waiter waiter_;
-  int round_ = 0;  // Of the mutex's trouble, as it was when the call began.
+  int outages_at_start_ = 0;  // Mutex::outages_reported_ when the call began.
 
   OneAttempt attempt_;  // None once it is clear what became of it.
   sigv4::Backoff polls_;
   bool queued_ = false;  // In line, or has the turn and is not the holder yet.
-  bool busy_ = false;    // The lock was another's when last told.
+  bool busy_ = false;    // The lock was another's when last seen.
 };
 
 namespace {
 
-// Unless the caller's clock decides, or a lease is waited out.
-nanoseconds longest_wait(const MutexSettings& settings,
-                         const Patience& patience, bool once) {
+// How long a call may wait.  The caller's clock, or a lease that must end
+// first, may prolong it.
+nanoseconds longest_wait(const MutexSettings& settings, const WaitLimit& limit,
+                         bool once) {
   const nanoseconds request = settings.request_timeout;
   if (once) {
     const bool looks_first =
-        !settings.client.key_is_right() ||
+        !settings.client.table_key_is_right() ||
         !knows_the_time(settings.client.clock(), BootClock::now());
     return looks_first ? 2 * request : request;
   }
-  return patience.past_lease ? std::max(request, patience.within)
-                             : patience.within;
+  return limit.past_lease ? std::max(request, limit.within) : limit.within;
 }
 
-// What is stored after these changes.
+// What is stored once these changes are made.
 dynamodb::Item applied(const dynamodb::Item& to, const ChangesPtr& changes) {
   dynamodb::Item item;
   for (const dynamodb::Attribute& old : to) {
@@ -131,27 +127,26 @@ dynamodb::Item applied(const dynamodb::Item& to, const ChangesPtr& changes) {
 
 }  // namespace
 
-Mutex::Acquisition::Acquisition(Mutex& mutex, const Patience& patience,
+Mutex::Acquisition::Acquisition(Mutex& mutex, const WaitLimit& limit,
                                 Cancel* cancel, sigv4::Waker& waker,
                                 Result& result)
     : mutex_(mutex),
       settings_(mutex.settings()),
-      patience_(patience),
+      limit_(limit),
       result_(result),
-      once_(!patience.past_lease &&
-            patience.time_left() <= nanoseconds::zero()),
-      past_lease_(patience.past_lease),
+      once_(!limit.past_lease && limit.time_left() <= nanoseconds::zero()),
+      first_lease_pending_(limit.past_lease),
       end_(add_saturating(BootClock::now(),
-                          longest_wait(settings_, patience, once_))),
+                          longest_wait(settings_, limit, once_))),
       waker_(waker),
       waiter_(waker, cancel) {}
 
-bool Mutex::Acquisition::stand_in_line() {
+bool Mutex::Acquisition::wait_for_turn() {
   {
     const Guard guard(mutex_.mutex_);
     // Whoever is to unlock may wait for a callback that comes after this one.
     const bool holds_up_callbacks =
-        patience_.forever() && mutex_.table_.renewer->calls_back_here();
+        limit_.forever() && mutex_.table_.renewer->is_notifier_thread();
     const bool waits = !once_ && !holds_up_callbacks;
     const Queue::Entry entry = mutex_.queue_.enter(waiter_, waits);
     if (entry == Queue::Entry::refused) {
@@ -163,12 +158,12 @@ bool Mutex::Acquisition::stand_in_line() {
     queued_ = true;
     busy_ = entry == Queue::Entry::line;
     mutex_.begin_to_wait(!busy_);
-    round_ = mutex_.rounds_;
+    outages_at_start_ = mutex_.outages_reported_;
     if (!busy_) return true;
   }
   for (;;) {
-    sigv4::drive(nullptr, 0, next_look(), &waker_);
-    waker_.clear();  // Before it looks for what has woken it.
+    sigv4::wait_until(next_look(), &waker_);
+    waker_.clear();  // Before looking for what has woken it.
     bool has_turn, has_lock;
     {
       const Guard guard(mutex_.mutex_);
@@ -182,7 +177,7 @@ bool Mutex::Acquisition::stand_in_line() {
       return true;
     }
     if (!over && !time_is_up()) continue;
-    if (!over) end_as(Verdict::busy);
+    if (!over) result_.verdict = Verdict::busy;
     leave_queue();
     return false;
   }
@@ -203,24 +198,27 @@ bool Mutex::Acquisition::leave_queue() {
 
 // Whether another thread has ended the call.
 bool Mutex::Acquisition::ended() {
-  if (mutex_.table_.waits.closed()) return end_as(Verdict::closed);
   const Guard guard(mutex_.mutex_);
-  return waiter_.cancelled() && end_as(Verdict::cancelled);
+  const bool closed = mutex_.table_.waits.closed();
+  const bool ended = closed || waiter_.cancelled();
+  if (ended) result_.verdict = closed ? Verdict::closed : Verdict::cancelled;
+  return ended;
 }
 
 // Errors that have lasted this long end every call that waits by now.
 bool Mutex::Acquisition::out_of_patience() {
-  if (!patience_.forever()) return false;
+  if (!limit_.forever()) return false;
   const Guard guard(mutex_.mutex_);
   Outage& outage = mutex_.outage_;
-  if (mutex_.rounds_ == round_) {
+  if (mutex_.outages_reported_ == outages_at_start_) {
     if (!mutex_.out_of_patience()) return false;
     outage.since = BootTime::max();
     outage.reported_until = BootClock::now();
-    ++mutex_.rounds_;
+    ++mutex_.outages_reported_;
   }
   outage.last->copy_fault_to(result_.answer);
-  return end_as(Verdict::again);
+  result_.verdict = Verdict::again;
+  return true;
 }
 
 // Begins an attempt with a new lease.
@@ -237,21 +235,22 @@ void Mutex::Acquisition::take() {
       return receive(answer, begun);
     });
     if (attempt.verdict() == Verdict::ours) return become_holder();
-    // A refusal means that too, even if there was no time for the look.
+    // A condition that failed means busy, too, even if no time was left for a
+    // look.
     busy_ = busy_ || attempt.verdict() == Verdict::busy ||
             attempt.answer().fault == Fault::condition_failed;
-    if (attempt.held().lease.is_barred()) {
+    if (attempt.held().lease.needs_new_uuid()) {
       leave_nothing_behind();
       begin();
       continue;
     }
-    if (past_lease_) see_first();
+    if (first_lease_pending_) add_first_lease();
     judge();
-    const bool failing = patience_.left != nullptr &&
+    const bool failing = limit_.left != nullptr &&
                          result_.verdict == Verdict::again &&
                          is_transient(attempt.answer().fault);
     const bool waits = !once_ && (result_.verdict == Verdict::busy || failing);
-    if (!waits || paused_in_vain(failing)) break;
+    if (!waits || !pause(failing)) break;
     // By the caller's clock there is time left: it is slow, or was set back.
     if (attempt.has_request()) {
       leave_nothing_behind();
@@ -265,13 +264,13 @@ void Mutex::Acquisition::take() {
   leave_nothing_behind();
 }
 
-// The lease of the record that is there at first is waited out.
-void Mutex::Acquisition::see_first() {
+// The time to wait begins when the first record that was seen is stale.
+void Mutex::Acquisition::add_first_lease() {
   if (!mutex_.observation_.seen()) return;
-  past_lease_ = false;
+  first_lease_pending_ = false;
   const BootTime stale_at = mutex_.observation_.stale_at();
   if (stale_at == BootTime::max()) return;
-  end_ = std::max(end_, add_saturating(stale_at, patience_.within));
+  end_ = std::max(end_, add_saturating(stale_at, limit_.within));
 }
 
 // Returns until when transient errors are retried.
@@ -295,20 +294,23 @@ BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
   } else if (answered(answer.fault)) {
     outage.since = BootTime::max();
   }
-  return patience_.forever() ? patience_ends() : BootTime::max();
+  return limit_.forever() ? patience_ends() : BootTime::max();
 }
 
-// Waits until the next look, or until the record seen becomes stale.  True if
-// there is no time left for a look, or the call was ended.
-bool Mutex::Acquisition::paused_in_vain(bool failing) {
+// Waits until the next look, or until the record seen becomes stale.  Returns
+// false if the call ends: nothing is left of its time, or another ended it.
+bool Mutex::Acquisition::pause(bool failing) {
   const BootTime now = BootClock::now();
   BootTime until = add_saturating(
       now, polls_.next({settings_.first_poll, settings_.longest_poll, 0.5},
                        settings_.budget.random_share()));
   const BootTime stale_at = mutex_.observation_.stale_at();
   if (stale_at > now) until = std::min(until, stale_at);
-  sigv4::drive(nullptr, 0, std::min(until, end()), &waker_);
-  return ended() || (time_is_up() && (failing || end_as(Verdict::busy)));
+  sigv4::wait_until(std::min(until, end()), &waker_);
+  if (ended()) return false;
+  const bool late = time_is_up();
+  if (late && !failing) result_.verdict = Verdict::busy;
+  return !late;
 }
 
 // What a run that did not win says of the lock.
@@ -319,11 +321,13 @@ void Mutex::Acquisition::judge() {
     result_.answer.message = attempt.held().lease.row().problem;
   }
   if (result_.verdict != Verdict::again || ended()) return;
-  // Only the time was up, so an earlier answer holds.  To a call without a
-  // deadline it is its patience that ended.
+  // Only the time was up, so an earlier answer counts.  In a call without a
+  // deadline its patience has ended instead.
   const bool impatient =
-      patience_.forever() && attempt.answer().fault == Fault::throttled;
-  if (attempt.given_up() && busy_ && !impatient) end_as(Verdict::busy);
+      limit_.forever() && attempt.answer().fault == Fault::throttled;
+  if (attempt.given_up() && busy_ && !impatient) {
+    result_.verdict = Verdict::busy;
+  }
 }
 
 void Mutex::Acquisition::become_holder() {
@@ -331,14 +335,14 @@ void Mutex::Acquisition::become_holder() {
   bool kept;
   {
     const Guard guard(mutex_.mutex_);
-    std::unique_ptr<const Row> told = held->lease.take_row();
+    std::unique_ptr<const Row> row = held->lease.take_row();
     const std::int64_t token = held->lease.token();
-    kept = mutex_.table_.renewer->keep(*held);
+    kept = mutex_.table_.renewer->add(*held);
     if (kept) {
       attempt_.clear();
       mutex_.held_ = held;
       if (settings_.place.policy.takes_by_update()) {
-        mutex_.stored_row_ = std::move(told);
+        mutex_.stored_row_ = std::move(row);
       }
       mutex_.locked_again_ = 0;
       mutex_.token_.store(token, std::memory_order_release);
@@ -377,7 +381,7 @@ void Mutex::Acquisition::leave_nothing_behind() {
 
 // No std::make_shared(): the list of what is stopped at exit has a weak_ptr to
 // it, which would keep its memory.
-Table::Table(const dynamodb::ClientOptions& options)
+TableState::TableState(const dynamodb::ClientOptions& options)
     : renewer(new Renewer(options)),
       client(renewer->client()),
       budget(renewer->budget()) {}
@@ -394,23 +398,24 @@ void Mutex::end() {
     locked_again_ = 0;
   }
   release();
-  table_.renewer->settle(*settings_);
+  table_.renewer->silence(*settings_);
 }
 
-Result Mutex::lock(const Patience& patience, Cancel* cancel) {
+Result Mutex::lock(const WaitLimit& limit, Cancel* cancel) {
   Result result;
-  if (try_lock_again(patience.forever(), result)) return result;
+  if (try_lock_again(limit.forever(), result)) return result;
   const Waits::One wait(table_.waits);
   if (wait.waker() == nullptr) {
     result.verdict = Verdict::closed;
     return result;
   }
-  Acquisition call(*this, patience, cancel, *wait.waker(), result);
-  if (call.stand_in_line()) call.take();
+  Acquisition call(*this, limit, cancel, *wait.waker(), result);
+  if (call.wait_for_turn()) call.take();
   return result;
 }
 
-// True if this thread has it: it locks it once more, or would wait for itself.
+// Returns true if this thread has the lock.  Then it locks it once more, or
+// would wait for itself.
 bool Mutex::try_lock_again(bool forever, Result& result) {
   const Guard guard(mutex_);
   if (!queue_.held_by_this_thread()) return false;
@@ -432,13 +437,13 @@ bool Mutex::out_of_patience() const {
 }
 
 // Errors from before anyone waited do not count.
-void Mutex::begin_to_wait(bool alone) {
+void Mutex::begin_to_wait(bool has_turn) {
   const bool over = out_of_patience();
   if (over) {
-    ++rounds_;  // Earlier waiters learn of it when they look.
+    ++outages_reported_;  // Earlier waiters learn of it when they look.
     outage_.reported_until = BootClock::now();
   }
-  if (alone || over) outage_.since = BootTime::max();
+  if (has_turn || over) outage_.since = BootTime::max();
 }
 
 HeldLeasePtr Mutex::held() const {
@@ -448,26 +453,26 @@ HeldLeasePtr Mutex::held() const {
 
 HeldLeasePtr Mutex::held_for_writes() const {
   const Guard guard(mutex_);
-  if (held_ != nullptr) held_->tied = true;
+  if (held_ != nullptr) held_->bound_to_holder = true;
   return held_;
 }
 
 dynamodb::Item Mutex::stored() const {
   const Guard guard(mutex_);
-  return held_ != nullptr ? item() : dynamodb::Item();
+  return held_ != nullptr ? stored_item() : dynamodb::Item();
 }
 
-// The row as a PutItem makes it is not told.
-const dynamodb::Item& Mutex::item() const {
+// The answer to a PutItem does not include the row.
+const dynamodb::Item& Mutex::stored_item() const {
   return stored_row_ != nullptr ? stored_row_->others
                                 : settings_->place.attributes;
 }
 
-std::shared_ptr<void> Mutex::signal_loss(std::shared_ptr<void> (*make)(),
+std::shared_ptr<void> Mutex::loss_signal(std::shared_ptr<void> (*make)(),
                                          void (*signal)(void*)) {
   const HeldLeasePtr held = this->held();
   return held == nullptr ? nullptr
-                         : table_.renewer->signal_loss(*held, make, signal);
+                         : table_.renewer->loss_signal(*held, make, signal);
 }
 
 Result Mutex::renew(const ChangesPtr& changes) {
@@ -490,10 +495,10 @@ Result Mutex::renew(const ChangesPtr& changes) {
       const Guard guard(mutex_);
       if (!changes || held != held_) return;
       auto row = std::make_unique<Row>();
-      row->others = applied(item(), changes);
+      row->others = applied(stored_item(), changes);
       stored_row_ = std::move(row);
     });
-    table_.renewer->go_on(*held);
+    table_.renewer->resume_renewals(*held);
     if (!remembered) sigv4::no_memory();
   }
   const bool undone =
@@ -502,11 +507,12 @@ Result Mutex::renew(const ChangesPtr& changes) {
   return result;
 }
 
-// In one critical section: in between the lock is free to nobody, and a loss is
-// reported to one of the two threads.
+// In one critical section, so that no other call can get the lock in between,
+// and one of the two threads learns of a loss.
 bool Mutex::hand_over(Signal& signal) {
   Queue::Waiter* const heir = queue_.heir();
-  if (heir == nullptr || held_ == nullptr || held_->tied) return false;
+  if (heir == nullptr || held_ == nullptr || held_->bound_to_holder)
+    return false;
   if (!table_.renewer->hand_over(*held_, signal)) return false;
   queue_.hand_over(*heir);
   return true;
@@ -530,13 +536,13 @@ Result Mutex::release(const ChangesPtr& changes) {
   return result;
 }
 
-// False, and nothing is done, if an inner level is to store changes.  Needs no
-// memory: the request is repeated, and at last left to the sender.
+// Does nothing and returns false if an inner level is to store changes.  Needs
+// no memory: the request is repeated, and in the end left to the sender.
 bool Mutex::release_unless_inner(const ChangesPtr& changes, Result& result) {
   Signal dropped;  // Destroyed without the mutex.
   HeldLeasePtr held;
   {
-    // At once: a thread that locks again is let in by what it finds here.
+    // In one critical section, because a call of lock() decides by all of it.
     const Guard guard(mutex_);
     if (queue_.handed_over()) {  // That thread has not left lock() yet.
       result.verdict = Verdict::not_held;
@@ -550,7 +556,7 @@ bool Mutex::release_unless_inner(const ChangesPtr& changes, Result& result) {
     }
     if (hand_over(dropped)) return true;
     held.swap(held_);
-    // From now on a thread that locks it waits, also the one that had it.
+    // From now on each thread that locks it waits, even the one that had it.
     if (held != nullptr) queue_.let_go();
     stored_row_.reset();
     token_.store(0, std::memory_order_release);
@@ -558,7 +564,7 @@ bool Mutex::release_unless_inner(const ChangesPtr& changes, Result& result) {
   result.verdict = Verdict::not_held;
   if (held == nullptr) return true;
   std::optional<Verdict> loss;
-  OneAttempt attempt = table_.renewer->give_back(*held, loss);
+  OneAttempt attempt = table_.renewer->begin_release(*held, loss);
   // After other losses the row is known not to be ours.
   const bool may_be_ours = !loss || loss == Verdict::expired;
   if (!attempt.empty() && may_be_ours) {
@@ -590,7 +596,7 @@ void Mutex::send_release(OneAttempt& one, Result& result) {
       [&] { attempt.answer().copy_fault_to(result.answer); });
   result.answer.fault = fault;
   if (verdict != Verdict::again) {
-    table_.renewer->lost(attempt.held(), verdict);
+    table_.renewer->report_loss(attempt.held(), verdict);
     if (fault == Fault::wrong_key) result.verdict = Verdict::again;
   } else if (attempt.outcome_unknown() || attempt.given_up() ||
              is_transient(fault)) {

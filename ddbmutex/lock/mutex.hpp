@@ -29,12 +29,14 @@ inline namespace v0 {
 namespace lock {
 
 // What the mutexes of a table share.
-struct Table {
-  explicit Table(const dynamodb::ClientOptions& options);
+struct TableState {
+  explicit TableState(const dynamodb::ClientOptions& options);
   // Waits at most two seconds for unfinished requests.
-  ~Table() { sigv4::stop(*renewer, BootClock::now() + sigv4::kStopWithin); }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
+  ~TableState() {
+    sigv4::stop(*renewer, BootClock::now() + sigv4::kStopWithin);
+  }
+  TableState(const TableState&) = delete;
+  TableState& operator=(const TableState&) = delete;
 
   const std::shared_ptr<Renewer> renewer;
   dynamodb::Client& client;  // The renewer's.
@@ -44,7 +46,7 @@ struct Table {
 
 // How long a call may wait: for ever, `within` this time, or until a time by
 // the caller's own clock.
-struct Patience {
+struct WaitLimit {
   std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
   // Returns the time until `at`, a time point of the caller's clock.  It is
   // called again after each wait.  Null: `within` counts.  A function pointer,
@@ -66,7 +68,7 @@ struct Patience {
 class Mutex {
  public:
   // The table must outlive it.
-  Mutex(Table& table, std::shared_ptr<MutexSettings>&& settings)
+  Mutex(TableState& table, std::shared_ptr<MutexSettings>&& settings)
       : table_(table), settings_(std::move(settings)) {}
   // Ends waits, unlocks, and makes no more callbacks.  Waits for a callback
   // that is running, unless that callback destroys the mutex.
@@ -74,9 +76,9 @@ class Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // With a patience of zero it tries once, within request_timeout.  `cancel`
+  // With a limit of zero it tries once, within request_timeout.  `cancel`
   // may be null.  The verdict is `ours` if it succeeded.
-  Result lock(const Patience& patience, Cancel* cancel);
+  Result lock(const WaitLimit& limit, Cancel* cancel);
   // Returns within request_timeout, and needs no memory.  What is undecided
   // then is finished in the background.  If another thread waits, the lease may
   // be handed over to it: see Renewer::hand_over().  The verdict is `released`
@@ -100,8 +102,8 @@ class Mutex {
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
   }
-  // Like Renewer::signal_loss(), but null if nothing is held.
-  std::shared_ptr<void> signal_loss(std::shared_ptr<void> (*make)(),
+  // Like Renewer::loss_signal(), but null if nothing is held.
+  std::shared_ptr<void> loss_signal(std::shared_ptr<void> (*make)(),
                                     void (*signal)(void*));
 
   // Ends the waits under way.
@@ -132,13 +134,13 @@ class Mutex {
   bool try_lock_again(bool forever, Result& result);
   bool release_unless_inner(const ChangesPtr& changes, Result& result);
   void send_release(OneAttempt& one, Result& result);
-  const dynamodb::Item& item() const;
+  const dynamodb::Item& stored_item() const;
   // REQUIRES of the next three: mutex_ is held.
   bool hand_over(Signal& signal);
   bool out_of_patience() const;
-  void begin_to_wait(bool alone);
+  void begin_to_wait(bool has_turn);
 
-  Table& table_;
+  TableState& table_;
   const std::shared_ptr<MutexSettings> settings_;
   Observation observation_;  // Used by the thread that is first in the queue.
   std::atomic<std::int64_t> token_{0};
@@ -149,7 +151,7 @@ class Mutex {
   // What is stored in the row, if a take has read it or a call has changed it.
   std::unique_ptr<const Row> stored_row_;
   Outage outage_;
-  int rounds_ = 0;        // How many outages were reported.
+  int outages_reported_ = 0;
   int locked_again_ = 0;  // How often the holder has locked it again.
 };
 

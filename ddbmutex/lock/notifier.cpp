@@ -55,24 +55,24 @@ const char* callback_of(News news) {
 
 void Notifier::run() {
   Guard guard(leases_.mutex);
-  Alarm& alarm = leases_.notifier;
+  Sleeper& sleeper = leases_.notifier;
   while (!leases_.stopping) {
     HeldLeasePtr held;
     const News news = next_news(held);
     if (news != News::none) {
-      call_back(guard, *held, news);
+      report(guard, *held, news);
       guard.unlock();
       held = nullptr;  // Without the mutex, because this may be the last one.
       guard.lock();
       continue;
     }
     const BootTime next = leases_.alarms.next();
-    alarm.sleep_until(next);
+    sleeper.set_sleeps_until(next);
     guard.unlock();
-    sigv4::drive(nullptr, 0, next, &alarm.waker());
-    alarm.waker().clear();
+    sigv4::wait_until(next, &sleeper.waker());
+    sleeper.waker().clear();
     guard.lock();
-    alarm.sleep_until(BootTime::min());
+    sleeper.set_sleeps_until(BootTime::min());
   }
 }
 
@@ -120,11 +120,10 @@ bool Notifier::reports_to(const MutexSettings& settings) const {
   return false;
 }
 
-// Unlocks the guard while callbacks run.
-void Notifier::call_back(Guard& guard, HeldLease& held, News news) {
+void Notifier::report(Guard& guard, HeldLease& held, News news) {
   MutexSettings& settings = *held.settings;
   std::shared_ptr<const Listener> listener = settings.listener.lock();
-  const bool settled = settings.settled;  // Nothing is reported any more.
+  const bool silenced = settings.silenced;
   const Verdict loss = Leases::end_of(held);
   Signal signal;
   if (news == News::loss) signal = std::exchange(held.signal, {});
@@ -132,16 +131,16 @@ void Notifier::call_back(Guard& guard, HeldLease& held, News news) {
   guard.unlock();
   bool alive = false;
   // First, because a callback may destroy the table.
-  if (!settled) sigv4::try_with_memory([&] { log(news, held, loss); });
-  if (!settled && signal.object != nullptr) {
-    call(News::signal, held, loss, nullptr, signal);
+  if (!silenced) sigv4::try_with_memory([&] { log(news, held, loss); });
+  if (!silenced && signal.object != nullptr) {
+    call_back(News::signal, held, loss, nullptr, signal);
     // The stop callback may have destroyed the DdbMutex.
     guard.lock();
-    const bool gone = settings.settled;
+    const bool gone = settings.silenced;
     guard.unlock();
     if (gone) listener.reset();
   }
-  if (!settled) alive = call(news, held, loss, listener.get(), signal);
+  if (!silenced) alive = call_back(news, held, loss, listener.get(), signal);
   listener.reset();
   signal.object.reset();
   guard.lock();
@@ -150,10 +149,9 @@ void Notifier::call_back(Guard& guard, HeldLease& held, News news) {
   if (news == News::question && !held.over()) plan_by_answer(held, alive);
 }
 
-// Returns the listener's answer, which counts only for a question.
-bool Notifier::call(News news, [[maybe_unused]] const HeldLease& held,
-                    Verdict loss, const Listener* listener,
-                    const Signal& signal) const {
+bool Notifier::call_back(News news, [[maybe_unused]] const HeldLease& held,
+                         Verdict loss, const Listener* listener,
+                         const Signal& signal) const {
 #ifdef __cpp_exceptions
   try {
 #endif
@@ -161,9 +159,9 @@ bool Notifier::call(News news, [[maybe_unused]] const HeldLease& held,
     if (listener != nullptr) return listener->notify(news, loss);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    sigv4::try_with_memory([&] { complain(news, held, e.what()); });
+    sigv4::try_with_memory([&] { log_exception(news, held, e.what()); });
   } catch (...) {
-    sigv4::try_with_memory([&] { complain(news, held, ""); });
+    sigv4::try_with_memory([&] { log_exception(news, held, ""); });
   }
 #endif
   return false;
@@ -171,8 +169,8 @@ bool Notifier::call(News news, [[maybe_unused]] const HeldLease& held,
 
 // Logs an exception from a callback.  If the callback has destroyed the table,
 // the logger may be gone too, and the text goes to stderr.
-void Notifier::complain(News news, const HeldLease& held,
-                        const char* what) const {
+void Notifier::log_exception(News news, const HeldLease& held,
+                             const char* what) const {
   const std::string text = sigv4::join({callback_of(news), " ",
                                         sigv4::in_quotes(held.settings->name()),
                                         " threw", sigv4::if_any(": ", what)});

@@ -23,13 +23,19 @@ class Notifier {
   bool reports_to(const MutexSettings& settings) const;
 
  private:
+  // Marks each lease as lost whose claim has ended.
   void lose_ended(BootTime now);
   News next_news(HeldLeasePtr& held);
-  void call_back(Leases::Guard& guard, HeldLease& held, News news);
-  bool call(News news, const HeldLease& held, Verdict loss,
-            const Listener* listener, const Signal& signal) const;
-  void complain(News news, const HeldLease& held, const char* what) const;
+  // Logs the event, then calls the stop callback and the listener.  Unlocks the
+  // guard meanwhile.
+  void report(Leases::Guard& guard, HeldLease& held, News news);
+  // One callback; logs what it throws.  Returns the listener's answer, which
+  // counts only for a question.
+  bool call_back(News news, const HeldLease& held, Verdict loss,
+                 const Listener* listener, const Signal& signal) const;
+  void log_exception(News news, const HeldLease& held, const char* what) const;
   void log(News news, const HeldLease& held, Verdict loss) const;
+  // After a question.  `alive`: renews now.  Otherwise asks again later.
   void plan_by_answer(HeldLease& held, bool alive);
 
   Leases& leases_;

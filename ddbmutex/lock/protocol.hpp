@@ -19,11 +19,13 @@
 // it received the record, and 1 % longer, and takes exactly the version that it
 // saw.  The clocks of two hosts are never compared.  Only their rates matter,
 // and each may be off by 1 %.  The holder's margin covers that, or a machine
-// that was stopped without noticing it (see held_for()).  A lease that ended
-// long ago is taken at once, by comparing DynamoDB's clock with `expires`,
-// which was stamped by the same clock: waiters use the earliest time that it
-// may show, holders the latest.  No stamp is made of a host's wall clock, so a
-// take waits for a look if DynamoDB has not answered yet.
+// that was stopped without noticing it (see held_for()).
+//
+// A lease that ended long ago is taken at once, by comparing DynamoDB's clock
+// with the row's `expires`, its stamp.  Holders have made that stamp by the
+// same clock, from the latest time that it may show.  Waiters compare it with
+// the earliest.  No stamp is made by a host's wall clock, so a look comes
+// before the first take if DynamoDB has not answered yet.
 //
 // A kept row counts its acquisitions.  A take that is applied late, after the
 // lock was released, uses up a number.  If it were applied while the lock is
@@ -31,7 +33,7 @@
 // is not the last one that was sent, a renewal comes before the grant: it
 // replaces the version that a late take could match.
 //
-// Thread safety: as an int.
+// Thread safety: one thread at a time.
 #ifndef DDBMUTEX_PROTOCOL_HPP
 #define DDBMUTEX_PROTOCOL_HPP
 
@@ -59,14 +61,14 @@ using dynamodb::ServiceClock;
 constexpr std::chrono::nanoseconds kUnnoticedPause =
     std::chrono::seconds(1) + dynamodb::kAgreement;
 
-// A holder gives up at most this part of its lease for such a pause.
+// A holder gives up at most 1 / kPausePart of its lease for such a pause.
 constexpr int kPausePart = 8;
 
 // A lease as its holder counts it: shorter by 1 %, for clocks with a wrong
 // rate, or by kUnnoticedPause (but at most an eighth of the lease), whichever
 // is more. If both hosts' clocks are right to 0.5 %, such a pause does no harm
-// to leases of 10 s and more.  A shorter one may have two holders for
-// kUnnoticedPause - lease / kPausePart.
+// to leases of 10 s and more.  A shorter lease may have two holders at once,
+// for kUnnoticedPause - lease / kPausePart.
 std::chrono::nanoseconds held_for(std::chrono::nanoseconds lease);
 // A lease as a waiter counts it: longer by 1 %.
 std::chrono::nanoseconds waited_for(std::chrono::nanoseconds lease);
@@ -81,9 +83,9 @@ constexpr std::chrono::seconds kFrontEndSkew{2};
 constexpr ServiceTime kBeyondAllClocks{4'000'000'000'000'000'000};
 
 // Whether DynamoDB's time is known well enough to stamp a lease with it.  It is
-// not before the first answer, nor after one or two minutes without an answer:
-// a look comes first then.  For a stamp that is too late keeps others out after
-// the holder has died.
+// not before the first answer, nor after one or two minutes without an answer.
+// Then a look comes first, because a stamp that is too late keeps others out
+// after the holder has died.
 bool knows_the_time(const ServiceClock& clock, BootTime now);
 
 // The record that a waiter saw, and since when.  It is kept from one call to
@@ -124,8 +126,8 @@ struct Reply {
   };
   Outcome outcome = Outcome::unsent;
   std::unique_ptr<const Row> row;  // Null if the answer does not include it.
-  // By the boot clock.  After the end of the claim, a renewal does not count
-  // and a refused release is not a loss: the process may have been stopped.
+  // After the end of the claim, a renewal does not count, and a refused release
+  // is not a loss.
   BootTime received{};
 };
 
@@ -146,7 +148,7 @@ enum class Verdict {
   expired,     // renew: lost, the lease ended first.
   no_date,     // take: answers have no Date, which this layout's stamps need.
 
-  // Results of calls of a mutex that no answer leads to.
+  // Results of a mutex's calls that do not come from an answer.
   not_held,  // renew, release: there is no lock.
   deadlock,  // lock: this thread has it.
   // lock: another thread has it, and this thread runs the callbacks.
@@ -164,13 +166,13 @@ inline bool is_loss(Verdict verdict) {
 class Lease {
  public:
   // REQUIRES: `uuid` was never used before, ttl > 0.
-  Lease(std::string uuid, std::chrono::milliseconds ttl, RowPolicy use = {});
+  Lease(std::string uuid, std::chrono::milliseconds ttl, RowPolicy policy = {});
 
   // The request to send next for `call`.  It counts as in flight from `now` on,
-  // so this must be called just before sending.  Instead of a take or a renewal
-  // it is a look unless knows_the_time(), or this lease has looked in the last
-  // 30 s.  If memory runs out, nothing is in flight.
-  // REQUIRES: nothing is in flight; renew: the lock is ours.
+  // so this must be called just before sending.  If DynamoDB's time is not
+  // known well enough and this lease has not looked in the last 30 s, it is a
+  // look instead of a take or a renewal.  If memory runs out, nothing is in
+  // flight. REQUIRES: nothing is in flight; renew: the lock is ours.
   Request next(Call call, BootTime now, const ServiceClock& clock,
                const Observation& observation);
 
@@ -190,11 +192,11 @@ class Lease {
   void carry(ChangesPtr changes) { changes_ = std::move(changes); }
   bool carries() const { return changes_ != nullptr; }
 
-  // Whether the lease may be handed over to another thread of this process, and
-  // counts it if so.  At most `limit` times, only within half of the ttl after
-  // the take (renewals do not prolong that), and only while the claim lasts for
-  // more than half of the ttl.  Never if a take must read the row or gets a
-  // token.
+  // Returns whether the lease may be handed over to another thread of this
+  // process, and counts it if so.  At most `limit` times, only within half of
+  // the ttl after the take (renewals do not prolong that), and only while the
+  // claim lasts for more than half of the ttl.  Never if a take must read the
+  // row or gets a token.
   bool hand_over(BootTime now, int limit);
 
   const std::string& uuid() const { return uuid_; }
@@ -203,19 +205,21 @@ class Lease {
   BootTime claim_end() const {
     return call_ == Call::release ? BootTime::min() : claim_end_;
   }
-  // When the request was sent from which the claim is counted.
-  BootTime granted_at() const { return granted_.at; }
-  // When the lease has that age, at which it is renewed.  REQUIRES: granted.
-  BootTime renew_at(std::chrono::nanoseconds age) const;
+  // The claim is counted from the sending of the last write that is known to be
+  // applied.
+  BootTime counted_from() const { return confirmed_.at; }
+  // When the lease will have this age, counted in the same way.
+  // REQUIRES: granted.
+  BootTime time_at_age(std::chrono::nanoseconds age) const;
   // The fencing token; 0 if the row is not kept.  REQUIRES: granted.
   std::int64_t token() const { return token_; }
   // The row was ours when it was last seen, even if nothing was granted.
-  bool stands() const { return stands_; }
-  // take: the row is free and has our uuid, but in a version that we do not
-  // remember.  A take of ours was freed by force, or was applied a thousand
-  // tries late.  The caller needs a new lease: if a take with this uuid got the
-  // row, a late copy of it could get the row again.
-  bool is_barred() const { return barred_; }
+  bool row_is_ours() const { return row_is_ours_; }
+  // take: the caller needs a new lease.  The row is free and has our uuid, but
+  // in a version that we do not remember: it was freed by force, or a take was
+  // applied a thousand tries late.  If a take with this uuid got the row now, a
+  // late copy of it could get the row again.
+  bool needs_new_uuid() const { return needs_new_uuid_; }
   // After busy, bad_record, kept_row or no_row: the row that was seen.  After
   // `ours`: the row that was taken, if an answer included it.
   // REQUIRES: one of these, and take_row() was not called since.
@@ -223,7 +227,7 @@ class Lease {
   std::unique_ptr<const Row> take_row() { return std::move(row_); }
 
  private:
-  // One stamp that was sent, and when.
+  // One value of `expires` that was sent, and when.
   struct Sent {
     ServiceTime stamp;
     BootTime at;
@@ -233,16 +237,15 @@ class Lease {
     int contradictions;
   };
 
-  void ask(Request& request, BootTime now, const ServiceClock& clock,
-           const Observation& observation);
-  void list(std::size_t from, std::vector<ServiceTime>& own) const;
-  void take(Request& request, BootTime now, const ServiceClock& clock,
+  void fill(Request& request, BootTime now, const ServiceClock& clock,
             const Observation& observation);
-  void renew(Request& request, BootTime now, const ServiceClock& clock);
-  void release(Request& request) const;
-  void change(Request& request) const;
+  std::vector<ServiceTime> own_versions(std::size_t from) const;
+  void fill_take(Request& request, BootTime now, const ServiceClock& clock,
+                 const Observation& observation);
+  void fill_renewal(Request& request, BootTime now, const ServiceClock& clock);
+  void add_changes(Request& request) const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock);
-  ServiceTime unused(ServiceTime at_least) const;
+  ServiceTime unused_stamp(ServiceTime at_least) const;
   bool may_take(const ServiceClock& clock, BootTime now) const;
   bool may_stamp(const ServiceClock& clock, BootTime now) const;
 
@@ -250,22 +253,22 @@ class Lease {
   Verdict receive_row(Reply& reply, const ServiceClock& clock,
                       Observation& observation);
   Verdict receive_release(const Reply& reply);
-  Verdict won(std::size_t index, BootTime received, const ServiceClock& clock);
-  Verdict granted(BootTime received, const ServiceClock& clock);
-  Verdict renewed(BootTime received, const ServiceClock& clock);
-  Verdict beaten(BootTime received, const ServiceClock& clock,
-                 Observation& observation);
-  Verdict at_once();
+  Verdict receive_own(std::size_t index, BootTime received,
+                      const ServiceClock& clock);
+  Verdict grant(BootTime received, const ServiceClock& clock);
+  Verdict extend(BootTime received, const ServiceClock& clock);
+  Verdict receive_others(BootTime received, const ServiceClock& clock,
+                         Observation& observation);
 
   std::optional<std::size_t> find_own(const Row& row) const;
   void drop_before(std::size_t index);
   ServiceTime lowest_stamp() const;
-  BootTime claim_of(const Sent& sent, const ServiceClock& clock) const;
+  BootTime claim_end_of(const Sent& sent, const ServiceClock& clock) const;
 
   // Constant except for moves.
   std::string uuid_;
   std::chrono::milliseconds ttl_;
-  RowPolicy use_;
+  RowPolicy policy_;
   ChangesPtr changes_;
 
   // Every stamp that the row may have, now or later.  Once the lock is ours,
@@ -276,24 +279,27 @@ class Lease {
   std::int64_t attempts_ = 0;  // Stamped so far; the low digits of a stamp.
   ServiceTime highest_dropped_{};
 
-  bool ours_ = false;       // Granted, whether or not it is over by now.
-  bool stands_ = false;     // take: the row bore a version of ours.
-  bool unsettled_ = false;  // Ours on the wire, but to be renewed first.
-  bool barred_ = false;
-  bool refused_ = false;       // take: another had the row when last seen.
-  int tries_at_once_ = 0;      // take: in a row, without a wait between.
-  bool look_first_ = false;    // As asked, or the last refusal had no row.
-  bool told_ = false;          // take: another's row, or none, was seen.
-  bool release_lost_ = false;  // A release may have been applied already.
+  bool granted_ = false;  // Even if the claim is over by now.
+  // take: the row has a version of ours.
+  bool row_is_ours_ = false;
+  bool must_renew_ = false;  // Before it is granted; see above.
+  bool needs_new_uuid_ = false;
+  // take: another has the row, as far as is known.
+  bool row_is_taken_ = false;
+  bool has_seen_row_ = false;  // take: that of another, or that there is none.
+  int immediate_retries_ = 0;  // take: since the last pause.
+  // The next request is a look: the caller wants one, or a row was missing.
+  bool look_first_ = false;
+  bool may_be_released_ = false;  // By an earlier release without an answer.
 
   // The request in flight, or the last one:
   Call call_ = Call::take;
   Request::Verb verb_ = Request::Verb::look;
-  bool consistent_ = false;  // It is a look with a consistent read.
-  bool tells_ = false;       // Its answer includes the row.
+  bool consistent_ = false;      // It is a look with a consistent read.
+  bool answer_has_row_ = false;  // Its answer includes the row.
 
   BootTime looked_at_ = BootTime::min();  // When the last look was answered.
-  Sent granted_{};  // The attempt from which the claim is counted.
+  Sent confirmed_{};  // The last write that is known to be applied.
   BootTime claim_end_ = BootTime::min();  // Unchanged by a release.
   BootTime taken_at_{};                   // When the take was sent.
   int handed_over_ = 0;

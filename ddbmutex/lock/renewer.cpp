@@ -1,4 +1,6 @@
-// What callers ask of a table's leases and of its two threads.
+// Renewer: what mutexes and the Table call to renew, release and hand over
+// leases.  It starts and stops the table's two threads, Sender and Notifier,
+// which share Leases with it.
 #include "renewer.hpp"
 
 #include <optional>
@@ -17,7 +19,9 @@ using Guard = Leases::Guard;
 
 namespace {
 
-void fail(Result& result, const char* why) {
+// The call ends undecided for a reason of ours.  It is reported as timed_out
+// with this text.
+void set_undecided(Result& result, const char* why) {
   result.verdict = Verdict::again;
   result.answer.fault = Fault::timed_out;
   sigv4::try_with_memory([&] { result.answer.message = why; });
@@ -25,7 +29,8 @@ void fail(Result& result, const char* why) {
 
 }  // namespace
 
-// The user renews a lease that the sender renews, too.
+// A renewal on the caller's thread, as by DdbMutex::renew().
+// HeldLease::renewing keeps the sender from renewing the same lease meanwhile.
 class Renewer::RenewalByHand final : public SharedLease {
  public:
   explicit RenewalByHand(Leases& leases) : leases_(leases) {}
@@ -43,18 +48,19 @@ class Renewer::RenewalByHand final : public SharedLease {
   void receive(Attempt& attempt) override {
     const Guard guard(leases_.mutex);
     HeldLease& held = attempt.held();
+    // Any verdict but `again` ends run().  renew() reports how the lease ended.
     if (held.over()) return attempt.decide(Verdict::expired);
     leases_.receive(attempt);
     // The answer may have shown that an earlier renewal was applied, which did
     // not have these changes.
-    const bool earlier = held.lease.granted_at() < made_;
+    const bool earlier = held.lease.counted_from() < begun_;
     if (attempt.verdict() == Verdict::ours && earlier) {
       attempt.decide(Verdict::again);
     }
   }
 
   Leases& leases_;
-  const BootTime made_ = BootClock::now();
+  const BootTime begun_ = BootClock::now();
 };
 
 Renewer::Renewer(const dynamodb::ClientOptions& options)
@@ -102,15 +108,14 @@ void Renewer::tell_to_stop(BootTime by) {
   leases_.stopping_since = BootClock::now();
   leases_.stop_by = by;
   leases_.sender.waker().wake();
-  leases_.notifier.wake_at(BootTime::min());  // No alarm replaces this one.
+  leases_.notifier.wake_at(BootTime::min());  // At once, unless it is awake.
 }
 
 void Renewer::await_stop() {
   Guard guard(leases_.mutex);
   if (std::exchange(awaited_, true)) return;
   const auto is_running = [](const Worker& worker) {
-    return worker.started && !worker.ended &&
-           !sigv4::is_this_thread(worker.thread);
+    return worker.started && !worker.ended && !worker.is_this_thread();
   };
   const BootTime latest = leases_.stop_by + sigv4::kStopGrace;
   while ((is_running(sender_thread_) || is_running(notifier_thread_)) &&
@@ -123,6 +128,7 @@ void Renewer::await_stop() {
       sigv4::join_thread(worker->thread);
       guard.lock();
     } else {
+      // Still running, or this is that thread: it ends by itself.
       sigv4::detach_thread(worker->thread);
     }
   }
@@ -130,12 +136,12 @@ void Renewer::await_stop() {
 
 // --- While a lock is held ----------------------------------------------------
 
-bool Renewer::keep(HeldLease& held) {
+bool Renewer::add(HeldLease& held) {
   const MutexSettings& settings = *held.settings;
   const Guard guard(leases_.mutex);
   if (leases_.closed) return false;
   const bool renews = settings.renew_after > nanoseconds::zero();
-  // A listener that is asked whether it is alive has its lease renewed.
+  // is_asked is not tested: a listener is only asked if renew_after is set.
   const bool calls = settings.hears_losses || settings.hears_dangers;
   if ((renews || calls) && !start()) return false;
   leases_.add(held);
@@ -144,7 +150,7 @@ bool Renewer::keep(HeldLease& held) {
 
 Renewer::Usage Renewer::usage() const {
   const Guard guard(leases_.mutex);
-  return {leases_.alarms.size(), leases_.held_s()};
+  return {leases_.held_count(), leases_.held_seconds()};
 }
 
 Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
@@ -155,10 +161,12 @@ Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
   while (held.renewing && !held.over() &&
          sigv4::await(leases_.changed, guard, deadline)) {
   }
-  result.verdict = Leases::end_of(held);
-  if (held.over()) return result;
+  if (held.over()) {
+    result.verdict = Leases::end_of(held);
+    return result;
+  }
   if (held.renewing) {
-    fail(result, "another renewal is under way");
+    set_undecided(result, "another renewal is under way");
     return result;
   }
   held.renewing = true;
@@ -180,39 +188,43 @@ Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
     result.verdict = Verdict::again;
     result.answer.fault = Fault::no_memory;
   } else if (renewed) {
+    // HeldLease::renewing stays set, so the sender waits for the caller's
+    // resume_renewals().
     result.verdict = Verdict::ours;
     return result;
-  } else if (leases_.stopping && !attempt.failing()) {  // Nothing was asked.
+  } else if (leases_.stopping && !attempt.failing()) {
+    // Shut down before the next request was sent.
     result.verdict = Verdict::not_held;
   } else {
     result.verdict = Verdict::again;
     result.answer = attempt.take_answer();
   }
   guard.unlock();
-  go_on(held);
+  resume_renewals(held);
   return result;
 }
 
-void Renewer::go_on(HeldLease& held) {
+void Renewer::resume_renewals(HeldLease& held) {
   const Guard guard(leases_.mutex);
   held.renewing = false;
   leases_.changed.notify_all();
   if (held.over()) return;
   held.lease.carry(nullptr);
-  leases_.plan_renewal(held,
-                       std::max(held.lease.renew_at(held.settings->renew_after),
-                                BootClock::now()));
+  leases_.plan_renewal(
+      held, std::max(held.lease.time_at_age(held.settings->renew_after),
+                     BootClock::now()));
 }
 
 void Renewer::confirm_loss(HeldLease& held, BootTime deadline,
                            sigv4::Waker& waker) {
   const Result result = renew(held, nullptr, deadline, waker);
-  if (result.verdict == Verdict::ours) return go_on(held);
+  if (result.verdict == Verdict::ours) return resume_renewals(held);
   const Guard guard(leases_.mutex);
   if (!held.over()) leases_.lose(held, Verdict::taken);
 }
 
-std::shared_ptr<void> Renewer::signal_loss(HeldLease& held,
+// void*, because only C++20 has std::stop_source (see DdbMutex::lost()).
+std::shared_ptr<void> Renewer::loss_signal(HeldLease& held,
                                            std::shared_ptr<void> (*make)(),
                                            void (*signal)(void*)) {
   const Guard guard(leases_.mutex);
@@ -236,16 +248,18 @@ bool Renewer::hand_over(HeldLease& held, Signal& signal) {
   return true;
 }
 
-OneAttempt Renewer::give_back(HeldLease& held, std::optional<Verdict>& loss) {
-  Signal dropped;  // Destroyed without the mutex.
+OneAttempt Renewer::begin_release(HeldLease& held,
+                                  std::optional<Verdict>& loss) {
+  // Declared before the guard, so it is destroyed after the mutex is unlocked.
+  Signal dropped;
   const Guard guard(leases_.mutex);
-  OneAttempt release = leases_.give_back(held);
+  OneAttempt release = leases_.begin_release(held);
   loss = held.loss;
   dropped = std::exchange(held.signal, {});
   return release;
 }
 
-void Renewer::lost(HeldLease& held, Verdict why) {
+void Renewer::report_loss(HeldLease& held, Verdict why) {
   const Guard guard(leases_.mutex);
   leases_.report(held, why);
 }
@@ -264,7 +278,7 @@ std::vector<ReleaseOutcome> Renewer::release_all(BootTime deadline) {
   Guard guard(leases_.mutex);
   leases_.closed = true;
   std::vector<ReleaseOutcome>& all = closing->locks;
-  all = std::vector<ReleaseOutcome>(leases_.alarms.size());
+  all = std::vector<ReleaseOutcome>(leases_.held_count());
   const bool has_threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].held = leases_.alarms.at(i).shared_from_this();
@@ -282,48 +296,50 @@ std::vector<ReleaseOutcome> Renewer::release_all(BootTime deadline) {
   while (closing->open > 0 && !sender_thread_.ended &&
          sigv4::await(leases_.changed, guard, deadline)) {
   }
-  // The sender no longer writes there, and nothing is destroyed under the
+  // An empty list tells the sender that nobody waits any more
+  // (report_to_closing()).  The caller destroys what was in it, without the
   // mutex.
   return std::exchange(all, {});
 }
 
-// Without threads nothing can be sent; at exit the destructor of its mutex may
-// still send it.
+// Without threads nothing is sent here.  At exit, the destructor of the mutex
+// may still send the release.
 void Renewer::close(HeldLease& held, const std::shared_ptr<Closing>& closing,
-                    std::size_t place, bool has_threads) {
-  Result& result = closing->locks[place].result;
-  fail(result, has_threads ? "not released in time" : "cannot start a thread");
+                    std::size_t index, bool has_threads) {
+  Result& result = closing->locks[index].result;
+  set_undecided(result,
+                has_threads ? "not released in time" : "cannot start a thread");
   if (leases_.stopping) return;
-  OneAttempt one = leases_.give_back(held);
+  // A list of one: see OneAttempt.
+  OneAttempt one = leases_.begin_release(held);
   if (held.loss) result.verdict = *held.loss;
   if (!has_threads) return;
   const BootTime now = BootClock::now();
   one.front().give_up_at(now + held.settings->ttl);
   if (!held.loss) {
     held.closing = closing;
-    held.closing_place = place;
+    held.closing_index = index;
     ++closing->open;
   }
   sender_.release_at(now, one);
 }
 
-// A loss that was found before, and is not reported any more, is dropped by the
-// notifier.
-void Renewer::settle(MutexSettings& settings) {
+// Does not wait on the notifier's own thread.  A loss that is still queued then
+// is dropped, because the listener is silenced.
+void Renewer::silence(MutexSettings& settings) {
   Guard guard(leases_.mutex);
-  const bool is_notifier = sigv4::is_this_thread(notifier_thread_.thread);
+  const bool is_notifier = notifier_thread_.is_this_thread();
   while (notifier_thread_.started && !is_notifier && !notifier_thread_.ended &&
-         !settings.settled && notifier_.reports_to(settings)) {
+         !settings.silenced && notifier_.reports_to(settings)) {
     leases_.changed.wait(guard);
   }
-  settings.settled = true;
+  settings.silenced = true;
   settings.listener.reset();
 }
 
-bool Renewer::calls_back_here() const {
+bool Renewer::is_notifier_thread() const {
   const Guard guard(leases_.mutex);
-  return notifier_thread_.started &&
-         sigv4::is_this_thread(notifier_thread_.thread);
+  return notifier_thread_.is_this_thread();
 }
 
 }  // namespace lock

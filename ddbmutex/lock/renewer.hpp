@@ -47,19 +47,19 @@ class Renewer : public sigv4::Stoppable,
   void tell_to_stop(BootTime by) override;
   void await_stop() override;
 
-  // Renews the lease and watches its end until give_back().  Returns false if
-  // no thread can be started, or after release_all(); then the lease is
+  // Renews the lease and watches its end until begin_release().  Returns false
+  // if no thread can be started, or after release_all(); then the lease is
   // unchanged.  REQUIRES: the lease was granted.
-  bool keep(HeldLease& held);
+  bool add(HeldLease& held);
 
   // Renews the lease now, on the calling thread, with these changes (may be
   // null).  The verdict is `ours`, `not_held`, a loss or `again`.  Retries
   // after transient errors until the deadline, until the end of the lease, or
   // until `waker` is woken.  After `ours` the sender does not renew before
-  // go_on().
+  // resume_renewals().
   Result renew(HeldLease& held, const ChangesPtr& changes, BootTime deadline,
                sigv4::Waker& waker);
-  void go_on(HeldLease& held);
+  void resume_renewals(HeldLease& held);
 
   // DynamoDB has refused a write whose condition is that we hold the lock.
   // Renews now to learn how it was lost.  If no answer comes by the deadline,
@@ -68,9 +68,9 @@ class Renewer : public sigv4::Stoppable,
 
   // `signal` is called once with the object from `make`, on a loss (before the
   // listener is called) or in release_all().  The object is kept until the
-  // lease is given back.  Returns the object of an earlier call, if there was
-  // one.  Null if the lock is lost already, or no thread can be started.
-  std::shared_ptr<void> signal_loss(HeldLease& held,
+  // release begins.  Returns the object of an earlier call, if there was one.
+  // Null if the lock is lost already, or no thread can be started.
+  std::shared_ptr<void> loss_signal(HeldLease& held,
                                     std::shared_ptr<void> (*make)(),
                                     void (*signal)(void*));
 
@@ -81,19 +81,19 @@ class Renewer : public sigv4::Stoppable,
   bool hand_over(HeldLease& held, Signal& signal);
 
   // Ends renewals and alarms; a renewal in flight has an unknown outcome.
-  // Returns the attempt that releases the lease, or none if it was given back
-  // before.  A loss that was not reported yet is still reported.  Needs no
-  // memory.
-  OneAttempt give_back(HeldLease& held, std::optional<Verdict>& loss);
+  // Returns the attempt that releases the lease, or none if its release
+  // has begun before.  A loss that was not reported yet is still reported.
+  // Needs no memory.
+  OneAttempt begin_release(HeldLease& held, std::optional<Verdict>& loss);
 
   // Accepts no more leases, and releases all that are held, many at once. Waits
   // for the answers until the deadline; the rest is released in the background.
-  // Returns all of them, also those that are released.  If memory runs out,
-  // nothing was given back.
+  // Returns all of them, also those that are released.  If memory runs out, no
+  // release has begun.
   std::vector<ReleaseOutcome> release_all(BootTime deadline);
 
   // Reports, once, a loss that a release has found.
-  void lost(HeldLease& held, Verdict why);
+  void report_loss(HeldLease& held, Verdict why);
 
   // Finishes an abandoned attempt: see Sender.  False if no thread can be
   // started, or memory runs out; then the attempt is unchanged.  REQUIRES:
@@ -103,29 +103,33 @@ class Renewer : public sigv4::Stoppable,
   // How many leases are held, and the sum of the seconds that leases were held.
   struct Usage {
     std::uint64_t held = 0;
-    double held_s = 0;
+    double held_seconds = 0;
   };
   Usage usage() const;
 
   // Whether this is the notifier's thread, which calls all listeners.
-  bool calls_back_here() const;
+  bool is_notifier_thread() const;
 
   // Waits until everything due was reported to the listener, and then drops the
   // listener.  Does not wait if the notifier itself calls this.
-  void settle(MutexSettings& settings);
+  void silence(MutexSettings& settings);
 
  private:
   class RenewalByHand;
   struct Worker {
     pthread_t thread{};
     bool started = false, ended = false;
+
+    bool is_this_thread() const {
+      return started && sigv4::is_this_thread(thread);
+    }
   };
 
   // For these the mutex is held.
   bool start();
   void mark_ended(Worker& worker);
   void close(HeldLease& held, const std::shared_ptr<Closing>& closing,
-             std::size_t place, bool has_threads);
+             std::size_t index, bool has_threads);
 
   dynamodb::Client client_;
   dynamodb::RetryBudget budget_;

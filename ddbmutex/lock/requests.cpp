@@ -4,6 +4,7 @@
 #include "requests.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "layouts.hpp"
 
@@ -65,7 +66,7 @@ Action action_of(Verb verb, const RowPolicy& policy) {
       return Action::update_item;
     case Verb::release:
     case Verb::force:
-      return policy.keep ? Action::update_item : Action::delete_item;
+      return policy.keeps_row ? Action::update_item : Action::delete_item;
     case Verb::check:
       return Action::transact_write_items;
     case Verb::look:
@@ -109,6 +110,7 @@ void Layout::write_value(std::string_view word, const RowTarget& target,
   if (word == "longest_lease") {
     return write_number(json, milliseconds(kLongestLease).count());
   }
+  assert(false);  // No other word has a value.
 }
 
 // --- The verbs ---------------------------------------------------------------
@@ -177,7 +179,7 @@ void RequestBody::renew() {
 }
 
 void RequestBody::release() {
-  if (target_.policy.keep) {
+  if (target_.policy.keeps_row) {
     begin_update();
     add(expressions_.release);
     add_changes();
@@ -190,7 +192,7 @@ void RequestBody::release() {
 }
 
 void RequestBody::force() {
-  if (target_.policy.keep) {
+  if (target_.policy.keeps_row) {
     begin_update();
     add(expressions_.release);
     end_expression();

@@ -28,7 +28,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-using dynamodb::is_utf8;
 using dynamodb::ServiceTime;
 
 // The table's partition key, and the attribute for DynamoDB's own clean-up.
@@ -70,7 +69,7 @@ struct Row {
 
 // How a lock uses its row.
 struct RowPolicy {
-  bool keep = false;        // A release keeps the row.
+  bool keeps_row = false;   // A release keeps the row.
   bool keep_data = false;   // A take leaves `data` where it is.
   bool must_exist = false;  // A take never creates the row.
 
@@ -89,7 +88,7 @@ struct RowPolicy {
   // Whether a take is an UpdateItem, whose answer includes the row.  Otherwise
   // it is a PutItem.
   bool takes_by_update() const {
-    return take == Take::usual ? keep || keep_data : take == Take::updates;
+    return take == Take::usual ? keeps_row || keep_data : take == Take::updates;
   }
 };
 

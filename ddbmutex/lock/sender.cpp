@@ -45,7 +45,7 @@ constexpr int kFinalRetriesPerLease = 8;
 constexpr double kMostTimesMean = 2.25;
 constexpr double kLeastRenewalsPerSecond = 100;
 // How many more may begin at once if fewer than the limit began before.
-constexpr int kTurnsSaved = 8;
+constexpr int kMaxBurst = 8;
 // In the last eighth of its lease a renewal ignores the rate limit.
 constexpr int kUrgentPart = 8;
 // A renewal is sent early, together with one that is due now, if it would be
@@ -86,7 +86,7 @@ void Sender::run() {
         sigv4::try_with_memory([&] { goes_on = send_round(); });
     if (had_memory) continue;
     sigv4::Waker& waker = leases_.sender.waker();
-    sigv4::drive(nullptr, 0, BootClock::now() + kMemoryPause, &waker);
+    sigv4::wait_until(BootClock::now() + kMemoryPause, &waker);
     waker.clear();
   }
   Attempts dropped = std::move(in_flight_);  // Destroyed without the mutex.
@@ -135,7 +135,7 @@ void Sender::begin_later(OneAttempt& one) {
   HeldLease& held = attempt.held();
   if (held.over() || held.renewing) return;
   leases_.renew_at(held, std::min(when, held.lease.claim_end()));
-  held.retry.splice(held.retry.end(), one);
+  held.retry.swap(one);
 }
 
 // Waits until an answer has come, or something else is due.
@@ -148,7 +148,11 @@ void Sender::await_any(BootTime until) {
     if (!attempt.in_flight()) return;  // It ended before it was sent.
   }
   sigv4::Waker& waker = leases_.sender.waker();
-  sigv4::drive(exchanges.data(), exchanges.size(), until, &waker);
+  if (exchanges.empty()) {
+    sigv4::wait_until(until, &waker);
+  } else {
+    sigv4::drive(exchanges.data(), exchanges.size(), until, &waker);
+  }
   waker.clear();
 }
 
@@ -174,11 +178,12 @@ bool Sender::collect(BootTime& next) {
   collect_renewals(now, renewing, next);
   const bool more = collect_releases(now, kReleasesAtOnce - releasing, next);
   // The attempt that the thread was woken for may be gone.  Its time is kept
-  // all the same: the next attempt is probably due later, and need not wake the
+  // even so: the next attempt is probably due later, and need not wake the
   // thread again.
-  Alarm& alarm = leases_.sender;
-  if (alarm.sleeps_until() > now) next = std::min(next, alarm.sleeps_until());
-  alarm.sleep_until(next);
+  Sleeper& sleeper = leases_.sender;
+  if (sleeper.sleeps_until() > now)
+    next = std::min(next, sleeper.sleeps_until());
+  sleeper.set_sleeps_until(next);
   if (!leases_.stopping) return true;
   next = std::min(next, leases_.stop_by);
   idle = idle && in_flight_.size() == before && !more;
@@ -228,8 +233,7 @@ bool Sender::may_renew(const HeldLease& held, BootTime now, bool full,
 void Sender::count_renewal(BootTime now) {
   if (next_renewal_ > now) return;
   const nanoseconds between = between_renewals();
-  next_renewal_ =
-      std::max(next_renewal_, now - kTurnsSaved * between) + between;
+  next_renewal_ = std::max(next_renewal_, now - kMaxBurst * between) + between;
 }
 
 // The limit is above the rate that is needed while none fails.  So a backlog
@@ -294,7 +298,7 @@ void Sender::finish(OneAttempt& one, Guard guard) {
   }
   attempt.wait_until(now);
   const bool throttled = attempt.answer().fault == dynamodb::Fault::throttled;
-  if (!awaits && throttled) attempt.goes_on();
+  if (!awaits && throttled) attempt.plan_next();
   release_at(attempt.due(), one);
   guard.unlock();  // Before `dropped` is destroyed.
 }
@@ -322,7 +326,7 @@ void Sender::report_to_closing(const Attempt& attempt, Verdict verdict,
   HeldLease& held = attempt.held();
   Closing* const closing = held.closing.get();
   if (closing == nullptr || closing->locks.empty()) return;
-  Result& result = closing->locks[held.closing_place].result;
+  Result& result = closing->locks[held.closing_index].result;
   if (attempt.failing()) {
     sigv4::try_with_memory(
         [&] { attempt.answer().copy_fault_to(result.answer); });
@@ -371,7 +375,8 @@ void Sender::conclude(OneAttempt one) {
   Attempt& attempt = one.front();
   attempt.finish(sigv4::Transport::timed_out);
   const Guard guard(leases_.mutex);
-  attempt.call() == Call::renew ? renewed(one) : released(one);
+  if (attempt.call() == Call::renew) return renewed(one);
+  released(one);
 }
 
 void Sender::renewed(OneAttempt& one) {
@@ -386,16 +391,16 @@ void Sender::renewed(OneAttempt& one) {
   leases_.receive(attempt);
   const MutexSettings& settings = *held.settings;
   if (attempt.verdict() == Verdict::ours) {
-    leases_.plan_renewal(held, held.lease.renew_at(settings.renew_after));
+    leases_.plan_renewal(held, held.lease.time_at_age(settings.renew_after));
   } else if (attempt.verdict() == Verdict::again) {
-    attempt.goes_on();
+    attempt.plan_next();
     BootTime due = attempt.due();
     if (due == BootTime::max()) {  // The fault is final.
       const nanoseconds ttl = settings.ttl;
       due = BootClock::now() + ttl / kFinalRetriesPerLease;
     }
     leases_.renew_at(held, std::min(due, held.lease.claim_end()));
-    held.retry.splice(held.retry.end(), one);
+    held.retry.swap(one);
   }
 }
 
@@ -415,7 +420,7 @@ void Sender::released(OneAttempt& one) {
   if (verdict == Verdict::again) {
     const bool last_try =
         leases_.stopping && attempt.stamped_at() >= leases_.stopping_since;
-    const bool goes_on = attempt.goes_on() && !last_try;
+    const bool goes_on = attempt.plan_next() && !last_try;
     report_to_closing(attempt, verdict, !goes_on);
     if (goes_on) release_at(attempt.due(), one);
     return;

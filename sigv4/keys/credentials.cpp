@@ -24,15 +24,16 @@ KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
 
-KeyOutcome not_found(State state, std::string reason) {
+KeyOutcome not_found(State state, Pieces reason) {
   KeyOutcome outcome;
   outcome.state = state;
-  outcome.reason = std::move(reason);
+  outcome.reason = join(reason);
   return outcome;
 }
 
 BootTime ends_at(std::int64_t expires, std::int64_t now) {
-  constexpr std::int64_t kFar = 100LL * 366 * 86400;  // Also says: no overflow.
+  // A century, so that the sum below cannot overflow.
+  constexpr std::int64_t kFar = 100LL * 366 * 86400;
   if (expires > now + kFar) return BootTime::max();
   expires = std::max(expires, now - kFar);
   return BootClock::now() + std::chrono::seconds(expires - now - 1);
@@ -42,12 +43,11 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
                   const KeyNames& names) {
   const bool lacks_id = keys.id.empty(), lacks_secret = keys.secret.empty();
   if (lacks_id && lacks_secret) {
-    return no_keys(join({"no ", names.id, " in ", place}));
+    return no_keys({"no ", names.id, " in ", place});
   }
   if (lacks_id || lacks_secret) {
-    return broken_keys(
-        join({lacks_id ? names.secret : names.id, " without ",
-              lacks_id ? names.id : names.secret, " in ", place}));
+    return broken_keys({lacks_id ? names.secret : names.id, " without ",
+                        lacks_id ? names.id : names.secret, " in ", place});
   }
   const std::pair<const char*, std::string_view> parts[] = {
       {names.id, keys.id},
@@ -58,9 +58,9 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
   for (const auto& [name, text] : parts) {
     if (is_visible(text)) continue;
     const bool breaks = text.find_first_of("\r\n") != text.npos;
-    return broken_keys(join(
+    return broken_keys(
         {name, " in ", place, " has ",
-         breaks ? "a line break" : "a character that is not visible ASCII"}));
+         breaks ? "a line break" : "a character that is not visible ASCII"});
   }
   KeyOutcome outcome;
   outcome.state = State::found;

@@ -42,21 +42,19 @@ struct KeyOutcome {
 
   enum class State {
     found,
-    none,    // Not here: `reason` says why it was passed over.
-    failed,  // Here, but not to be had now: try again.
-    broken,  // Here, but wrong: `reason` says what.
+    none,    // The source is not configured, or has no keys.
+    failed,  // The source has no keys now: try again.
+    broken,  // The source is misconfigured, or refuses.
   };
   State state = State::none;
   // The last HTTP status of a server that was asked; 0 if there was none.
   int status = 0;
-  bool absent = false;  // Nobody has answered, although there was time.
+  bool absent = false;  // No server has answered, although there was time.
   // Broken or failed only because no region is known.
   bool lacks_region = false;
-  // When the keys expire, and when to ask for newer ones although they have
-  // not.
-  BootTime ends = BootTime::max();
-  BootTime ask_again = BootTime::max();
-  Credentials keys;    // If found.
+  BootTime ends = BootTime::max();       // When the keys expire.
+  BootTime ask_again = BootTime::max();  // When to look for newer keys.
+  Credentials keys;                      // If found.
   std::string source;  // Where they were found, for people: "the environment".
   std::string reason;  // Unless found.
   std::string region;  // The instance's, if it was asked for.
@@ -64,22 +62,16 @@ struct KeyOutcome {
 };
 
 // Outcomes without keys: `reason` says why, for people.
-KeyOutcome not_found(KeyOutcome::State state, std::string reason);
-inline KeyOutcome no_keys(std::string reason) {
-  return not_found(KeyOutcome::State::none, std::move(reason));
-}
-inline KeyOutcome failed_keys(std::string reason) {
-  return not_found(KeyOutcome::State::failed, std::move(reason));
-}
-inline KeyOutcome broken_keys(std::string reason) {
-  return not_found(KeyOutcome::State::broken, std::move(reason));
-}
-// The same with a reason of pieces: broken_keys({"no ", name, " in ", place}).
+// broken_keys({"no ", name, " in ", place})
+KeyOutcome not_found(KeyOutcome::State state, Pieces reason);
 inline KeyOutcome no_keys(Pieces reason) {
-  return no_keys(sigv4::join(reason));
+  return not_found(KeyOutcome::State::none, reason);
+}
+inline KeyOutcome failed_keys(Pieces reason) {
+  return not_found(KeyOutcome::State::failed, reason);
 }
 inline KeyOutcome broken_keys(Pieces reason) {
-  return broken_keys(sigv4::join(reason));
+  return not_found(KeyOutcome::State::broken, reason);
 }
 
 constexpr auto kNobodyListens = [](const std::string&) {};
@@ -95,7 +87,7 @@ struct Fetch {
   FunctionRef<void(const std::string& what)> say = kNobodyListens;
   BootTime began = BootClock::now();
 
-  // What utc_now has become.
+  // The present time by the clock of utc_now.
   std::int64_t now() const {
     return utc_now + (BootClock::now() - began) / std::chrono::seconds(1);
   }
@@ -106,7 +98,7 @@ struct Fetch {
 // from a Date, which has no fractions.
 BootTime ends_at(std::int64_t expires, std::int64_t now);
 
-// Remembers no keys.  One thread at a time asks.
+// Remembers no keys.  REQUIRES: one thread at a time calls fetch().
 class KeySource {
  public:
   virtual ~KeySource() = default;
@@ -126,28 +118,27 @@ struct KeyTexts {
   std::string_view account_id{};
 };
 
-// Key ID, secret and token as one may write them down.  Half a pair is broken,
-// whichever half (botocore: only an ID without a secret, the rest is passed
-// over), and so is a key with a blank or control character, or one that is
-// not ASCII.
+// The keys of the options.  `broken` if there is a key ID without a secret or a
+// secret without a key ID (botocore ignores the latter), or if a text has a
+// blank, a control character or a character that is not ASCII.
 KeyOutcome keys_of_options(const KeyTexts& keys,
                            std::string_view place = "the options");
 
 // AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN and
-// AWS_ACCOUNT_ID, as they are now.  Empty counts as unset.  Half a pair is
-// broken; a token alone is passed over.
+// AWS_ACCOUNT_ID, as they are now.  An empty variable counts as unset.
+// `broken` as above; a token alone is ignored.
 KeyOutcome environment_keys(
     const Environment& environment = process_environment);
 
-// What a source calls the three parts of a key.
+// A source's names for the three parts of a key.
 struct KeyNames {
   const char* id = "AccessKeyId";
   const char* secret = "SecretAccessKey";
   const char* token = "Token";
 };
 
-// `keys` as they were found at `place` ("the options"), if they are whole and
-// fit for a header.
+// The outcome of finding `keys` at `place` ("the options").  Checks that they
+// are complete and can be sent in a header.
 KeyOutcome judged(const KeyTexts& keys, std::string_view place,
                   const KeyNames& names = KeyNames());
 

@@ -6,11 +6,10 @@
 #include <dirent.h>
 #include <signal.h>
 
-#include <algorithm>
-#include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
-#include <string_view>
-#include <utility>
+#include <string>
 
 #include "../secret.hpp"
 #include "../text.hpp"
@@ -19,31 +18,19 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-namespace {
-
-pid_t number_in(std::string_view text) {
-  pid_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-}  // namespace
-
-Descendants::Process Descendants::find(const std::string& pid) {
-  constexpr int kParent = 4, kStarted = 22;  // Counted from 1: see proc(5).
-  const SecretFile file(join({"/proc/", pid, "/stat"}), 4096);
-  // Field 2 is the name in parentheses, which may contain blanks and more of
-  // them.
+Descendants::Process Descendants::find(pid_t pid) {
+  const SecretFile file(join({"/proc/", Digits(pid), "/stat"}), 4096);
+  // The name, in parentheses, may contain blanks and more of them.
   const std::size_t name_end = file.text.rfind(')');
   if (name_end == std::string::npos) return {};
-  std::string_view rest = std::string_view(file.text).substr(name_end);
   Process process;
-  process.pid = number_in(pid);
-  for (int field = 2; field <= kStarted; ++field) {
-    const std::string_view value = sigv4::cut(rest, ' ');
-    if (field == kParent) process.parent = number_in(value);
-    if (field == kStarted) process.started = value;
-  }
+  // Fields 4 and 22: see proc(5).
+  const int read = std::sscanf(
+      file.text.c_str() + name_end,
+      ") %*s %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+      " %*s %llu",
+      &process.parent, &process.started);
+  if (read == 2) process.pid = pid;
   return process;
 }
 
@@ -54,28 +41,30 @@ std::vector<Descendants::Process> Descendants::find_all() {
   if (directory == nullptr) return all;
   while (const dirent* entry = readdir(directory.get())) {
     if (!is_digit(entry->d_name[0])) continue;
-    Process process = find(entry->d_name);
-    if (process.pid != 0) all.push_back(std::move(process));
+    const Process process = find(std::atoi(entry->d_name));
+    if (process.pid != 0) all.push_back(process);
   }
   return all;
 }
 
 bool Descendants::knows(pid_t pid) const {
-  return std::any_of(known_.begin(), known_.end(),
-                     [pid](const Process& one) { return one.pid == pid; });
+  for (const Process& one : known_) {
+    if (one.pid == pid) return true;
+  }
+  return false;
 }
 
 // Drops those that have ended, because another process may have their number by
 // now, and adds new ones.
 void Descendants::update(pid_t ancestor) {
   const std::vector<Process> all = find_all();
-  const auto has_ended = [&all](const Process& one) {
-    return std::none_of(all.begin(), all.end(), [&one](const Process& running) {
-      return is_same(one, running);
-    });
-  };
-  known_.erase(std::remove_if(known_.begin(), known_.end(), has_ended),
-               known_.end());
+  std::vector<Process> running;
+  for (const Process& one : all) {
+    for (const Process& known : known_) {
+      if (is_same(one, known)) running.push_back(one);
+    }
+  }
+  known_.swap(running);
   // A child may stand before its parent in /proc.
   for (bool added = true; added;) {
     added = false;
@@ -91,7 +80,7 @@ void Descendants::update(pid_t ancestor) {
 void Descendants::signal(pid_t ancestor, int signal) {
   update(ancestor);
   for (const Process& one : known_) {
-    if (is_same(one, find(decimal(one.pid)))) kill(one.pid, signal);
+    if (is_same(one, find(one.pid))) kill(one.pid, signal);
   }
 }
 

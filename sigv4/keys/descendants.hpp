@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <string>
 #include <vector>
 
 namespace ddbmutex {
@@ -24,10 +23,10 @@ class Descendants {
   struct Process {
     pid_t pid = 0;  // 0: there is no such process.
     pid_t parent = 0;
-    std::string started{};
+    unsigned long long started = 0;  // In clock ticks since boot.
   };
 
-  static Process find(const std::string& pid);
+  static Process find(pid_t pid);
   static std::vector<Process> find_all();
   static bool is_same(const Process& a, const Process& b) {
     return a.pid == b.pid && a.started == b.started;

@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "../base64.hpp"
 #include "../json.hpp"
@@ -27,10 +28,6 @@ constexpr std::size_t kNumberBytes = 32;  // P-256 has numbers of 256 bits.
 
 template <class Object>
 using Owned = std::unique_ptr<Object, void (*)(Object*)>;
-
-std::string_view as_text(const unsigned char* bytes, std::size_t count) {
-  return {reinterpret_cast<const char*>(bytes), count};
-}
 
 // RFC 4648, section 5: '-' and '_' for '+' and '/', and no padding.
 std::string base64url(std::string_view bytes) {
@@ -54,7 +51,8 @@ std::string public_key_of(const EVP_PKEY* key) {
     return "";
   }
   const auto coordinate = [&](std::size_t begin) {
-    return base64url(as_text(point + begin, kNumberBytes));
+    const unsigned char* const first = point + begin;
+    return base64url(std::string(first, first + kNumberBytes));
   };
   return with_texts("{}", {{"kty", "EC"},
                            {"crv", "P-256"},
@@ -65,16 +63,17 @@ std::string public_key_of(const EVP_PKEY* key) {
 // Otherwise OpenSSL would ask for a password on the terminal.
 int no_password(char*, int, int, void*) { return -1; }
 
-// The 32 bytes of each of two numbers.  OpenSSL gives a signature in DER.
+// The 32 bytes of each of the two numbers that are the signature.  OpenSSL
+// writes them in DER.
 std::string signature_of(std::string_view text, EVP_PKEY* key) {
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
   unsigned char der[128];
   std::size_t size = sizeof der;
   const Owned<EVP_MD_CTX> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   if (context == nullptr ||
       EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key) !=
           1 ||
-      EVP_DigestSign(context.get(), der, &size, bytes, text.size()) != 1) {
+      EVP_DigestSignUpdate(context.get(), text.data(), text.size()) != 1 ||
+      EVP_DigestSignFinal(context.get(), der, &size) != 1) {
     return "";
   }
   const unsigned char* at = der;
@@ -85,7 +84,7 @@ std::string signature_of(std::string_view text, EVP_PKEY* key) {
   BN_bn2binpad(ECDSA_SIG_get0_r(numbers.get()), both, kNumberBytes);
   BN_bn2binpad(ECDSA_SIG_get0_s(numbers.get()), both + kNumberBytes,
                kNumberBytes);
-  return std::string(as_text(both, sizeof both));
+  return std::string(std::begin(both), std::end(both));
 }
 
 }  // namespace
@@ -108,7 +107,7 @@ std::string DpopKey::proof(std::string_view method, std::string_view url,
   head.begin_object();
   head.name("typ").text("dpop+jwt");
   head.name("alg").text("ES256");
-  head.name("jwk").json(public_key_);
+  head.name("jwk").json({public_key_});
   head.end_object();
   body.begin_object();
   body.name("jti").text(random_id());

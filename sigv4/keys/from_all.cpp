@@ -27,8 +27,8 @@ void read_instance_settings(const Environment&, const Profile&,
 
 KeyOutcome container_keys(const ContainerSettings&, const Fetch&) {
   return no_keys(
-      "containers and EC2 instances are not asked: this build of the library "
-      "is without hosts");
+      {"containers and EC2 instances are not asked: this build of the library "
+       "is without hosts"});
 }
 
 KeyOutcome instance_keys(Instance&, const Fetch& fetch) {
@@ -52,30 +52,31 @@ struct KeySourceRow {
   KeyOutcome (*keys_of)(Search& search);
 };
 
-// Whoever mistyped a profile's name is not to sign with other keys; nor is
-// whoever names a profile where none is read.
+// A named profile that does not exist, or cannot be read in this build, must
+// not be replaced by other keys.
 KeyOutcome check_profile_name(Search& search) {
-  if (search.chain.missing) return broken_keys(search.chain.unusable);
+  if (search.chain.missing) return broken_keys({search.chain.unusable});
   return {};
 }
 
 KeyOutcome keys_of_environment(Search& search) {
   if (!kReadsProfiles || !search.chain.named) return search.chain.environment;
   return no_keys(
-      "the keys in the environment are not used (the options name a profile)");
+      {"the keys in the environment are not used (the options name a "
+       "profile)"});
 }
 
 #ifdef DDBMUTEX_NO_PROFILES
-// A web identity is refused: to go on would sign with other keys than those
-// that the environment asks for.
+// Refuses a web identity.  If the search went on, requests would be signed with
+// other keys than the environment asks for.
 KeyOutcome refuse_profile(Search& search) {
   if (!search.chain.web_identity.token_file.empty()) {
     return broken_keys(
-        "AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is without "
-        "profiles");
+        {"AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is without "
+         "profiles"});
   }
-  return no_keys(join({"AWS_WEB_IDENTITY_TOKEN_FILE is not set; ",
-                       Profile(search.chain.place).whereabouts()}));
+  return no_keys({"AWS_WEB_IDENTITY_TOKEN_FILE is not set; ",
+                  Profile(search.chain.place).whereabouts()});
 }
 #endif
 
@@ -110,9 +111,9 @@ constexpr KeySourceRow kRows[] = {
 #endif
 };
 
-// Asks one source after the other, of one part or (Part::always) of all.  The
-// first that has keys, is misconfigured or does not answer ends the search.  If
-// there is none, the outcome has the reasons of all.
+// Asks the sources of one part, or (Part::always) all sources.  The first one
+// that has keys, is misconfigured or does not answer ends the search.  If there
+// is none, the outcome has the reasons of all.
 KeyOutcome first_of(Part part, Search& search) {
   KeyOutcome outcome;
   std::string reasons, warnings;
@@ -130,7 +131,7 @@ KeyOutcome first_of(Part part, Search& search) {
   return outcome;
 }
 
-// --- What they are configured with -------------------------------------------
+// --- Settings ----------------------------------------------------------------
 
 void read_services(Services& services, const ChainOptions& options,
                    const Profile& profile, const Environment& environment) {
@@ -144,7 +145,7 @@ void read_services(Services& services, const ChainOptions& options,
     services.region = find_setting(
         environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
   }
-  // Of services in another region too, such as the sign-on's.
+  // This applies also to services in another region, such as the sign-on's.
   const bool fips = asks_for_fips(services.region.value);
   for (ServiceEndpoint& endpoint : services.endpoints) {
     if (fips) endpoint.fips = services.region.source + " asks for FIPS";
@@ -156,7 +157,6 @@ void read_services(Services& services, const ChainOptions& options,
   }
 }
 
-// Not looked at if the options name a profile.
 WebIdentityVariables web_identity_of(const Environment& environment) {
   return {environment("AWS_WEB_IDENTITY_TOKEN_FILE"),
           environment("AWS_ROLE_ARN"), environment("AWS_ROLE_SESSION_NAME")};
@@ -240,8 +240,8 @@ void ChainSource::add_region(KeyOutcome& outcome, const Fetch& fetch) {
 const KeyOutcome* ChainSource::at_hand() const {
   if (kRegionMayComeLater && find_region_) return nullptr;
   if (chain_.given.state != State::none) return &chain_.given;
-  const bool looks_on = !chain_.missing && !chain_.named;
-  if (looks_on && chain_.environment.state != State::none) {
+  const bool uses_environment = !chain_.missing && !chain_.named;
+  if (uses_environment && chain_.environment.state != State::none) {
     return &chain_.environment;
   }
   return nullptr;

@@ -3,8 +3,8 @@
 // run beside a container.
 //
 // A URL and a token come from environment variables (from_hosts.hpp).  The
-// token is sent unchanged as Authorization.  One with a line break in it, also
-// at the end of its file, is refused, as AWS's SDKs do.
+// token is sent unchanged as Authorization.  A token with a line break, even at
+// the end of its file, is refused, as by AWS's SDKs.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -31,11 +31,10 @@ constexpr const char* kTokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
 constexpr const char* kToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 constexpr const char* kEcsAgent = "http://169.254.170.2";
 constexpr std::size_t kMaxTokenBytes = 32 * 1024;
-constexpr std::chrono::seconds kAgentsTime{2};  // For an attempt.
+constexpr std::chrono::seconds kAttemptTime{2};
 
-// Whether it is this machine, or where ECS and EKS have their agents.
-// `authority`: of a normal_url(), which writes "127.1" as "127.0.0.1", and so
-// is what libcurl connects to.
+// Whether the host is this machine, or one of the addresses of the agents of
+// ECS and EKS.  `authority`: of a normal_url(), where "127.1" is "127.0.0.1".
 bool is_of_an_agent(std::string_view authority) {
   const bool brackets = authority[0] == '[';  // "[::1]:80", "localhost:80"
   if (brackets) authority.remove_prefix(1);
@@ -54,7 +53,8 @@ bool is_of_an_agent(std::string_view authority) {
   return address == "::1" || address == "fd00:ec2::23";
 }
 
-// Returns what is wrong with it, to be shown after its name; empty if nothing.
+// Sets the URL.  Returns what is wrong with it, for an error text that begins
+// with the variable's name; empty if nothing is.
 const char* set_url(ContainerSettings& settings, const std::string& text) {
   const std::size_t mark = std::min(text.find('?'), text.size());
   settings.place = normal_url(text.substr(0, mark));
@@ -124,10 +124,10 @@ KeyOutcome container_keys(const ContainerSettings& settings,
   if (settings.variable.empty()) {
     return no_keys({"neither ", kRelative, " nor ", kFull, " is set"});
   }
-  if (!settings.error.empty()) return broken_keys(settings.error);
+  if (!settings.error.empty()) return broken_keys({settings.error});
   Secret token;
   const std::string flaw = read_token(settings, token);
-  if (!flaw.empty()) return broken_keys(flaw);
+  if (!flaw.empty()) return broken_keys({flaw});
   ServiceCall call;
   call.name = "the container's agent";
   call.place = settings.variable;
@@ -138,10 +138,10 @@ KeyOutcome container_keys(const ContainerSettings& settings,
     append_secret(call.headers, {"Authorization: ", token, "\n"});
   }
   call.secrets = {token};
-  call.time = kAgentsTime;
+  call.time = kAttemptTime;
   call.http.ca_file = settings.ca_file;
   call.http.use_proxies = false;
-  call.http.connect_timeout = kAgentsTime;
+  call.http.connect_timeout = kAttemptTime;
   KeyOutcome outcome = call_service(
       call, fetch, [](const HttpAnswer& http, std::int64_t utc_now) {
         KeyOutcome keys = keys_in(parse_json(http.body), {}, KeyForm(),
@@ -149,7 +149,7 @@ KeyOutcome container_keys(const ContainerSettings& settings,
         const bool expired =
             keys.state == State::found && keys.ends <= BootClock::now();
         return expired
-                   ? broken_keys("the keys that it gave have already expired")
+                   ? broken_keys({"the keys that it gave have already expired"})
                    : keys;
       });
   if (outcome.state == State::found) {

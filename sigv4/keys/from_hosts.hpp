@@ -19,7 +19,7 @@ namespace sigv4 {
 
 // --- A container's agent ----------------------------------------------------
 
-// By these variables:
+// Settings from these variables:
 //   AWS_CONTAINER_CREDENTIALS_RELATIVE_URI  a path at 169.254.170.2 (ECS), else
 //   AWS_CONTAINER_CREDENTIALS_FULL_URI      https of any host, or http of this
 //                                           machine or of an address that AWS
@@ -27,8 +27,8 @@ namespace sigv4 {
 //   AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE  a file, read for each request, else
 //   AWS_CONTAINER_AUTHORIZATION_TOKEN       what is sent as Authorization
 struct ContainerSettings {
-  std::string_view variable;  // The URI's; empty if neither is set.
-  std::string place;          // The URL without its query, for people too.
+  std::string_view variable;  // The one with the URI; empty if none is set.
+  std::string place;          // The URL without its query.
   std::string query;          // The query with its '?'.
   std::string token_file;     // Empty: none.
   Secret token;               // Unless there is a file; may be empty.
@@ -43,36 +43,36 @@ KeyOutcome container_keys(const ContainerSettings& settings,
 
 // --- An instance's metadata service -----------------------------------------
 
-// How it is asked, and what is remembered.
+// Its settings, and what is remembered about it.
 struct Instance {
   std::string endpoint = "http://169.254.169.254";  // No '/' at the end.
-  bool disabled = false;                            // It is not to be asked.
+  bool disabled = false;                            // Must not be asked.
   std::chrono::seconds timeout{1};  // To connect, and again to answer.
   int attempts = 2;
   std::string error;  // Which setting is bad; empty: none.
 
-  bool answered = false;  // Ever.
-  bool had_keys = false;
+  bool answered = false;  // It has answered at least once.
+  bool had_keys = false;  // It has given keys at least once.
   Secret token;
   BootTime token_ends = BootTime::min();
 };
 
-// The variable first, then the profile, whichever of its files:
+// Settings from these variables, else from the profile:
 //   AWS_EC2_METADATA_DISABLED                "true", any case
 //   AWS_EC2_METADATA_SERVICE_ENDPOINT        ec2_metadata_service_endpoint
 //   AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE   ..._mode: IPv4 or IPv6, any case
 //   AWS_METADATA_SERVICE_TIMEOUT             metadata_service_timeout
 //   AWS_METADATA_SERVICE_NUM_ATTEMPTS        metadata_service_num_attempts
-// An endpoint goes before a mode.
+// If an endpoint is set, the mode does not matter.
 void read_instance_settings(const Environment& environment,
                             const Profile& profile, Instance& instance);
 
-// Keys that have expired are found all the same, with their end and a warning:
-// an instance keeps the old ones when it cannot get new ones, and they may
-// still be accepted.
+// Keys that have expired are `found`, with a warning.  An instance that cannot
+// get new keys keeps the old ones, and AWS may still accept them.
 KeyOutcome instance_keys(Instance& instance, const Fetch& fetch);
 
-// `found`: a region alone.  Else KeyOutcome::lacks_region is set.
+// If `found`, the outcome has a region and no keys.  Else
+// KeyOutcome::lacks_region is set.
 KeyOutcome instance_region(Instance& instance, const Fetch& fetch);
 
 }  // namespace sigv4

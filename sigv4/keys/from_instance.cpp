@@ -6,10 +6,10 @@
 // second to accept a connection, and another one to answer, because outside of
 // EC2 there is nobody at its address.
 //
-// If nobody answers, the connection is refused, or there are no tokens, this is
-// no instance (`none`).  But once the service has answered, it will do so
-// again, and once it has given keys, its role may be being replaced: then such
-// failures are transient (`failed`).
+// If nobody answers, the connection is refused, or there are no tokens, then
+// this is no instance (`none`).  But after the service has answered or given
+// keys, such failures are transient (`failed`): it will answer again, and its
+// role may be being replaced.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -37,7 +37,7 @@ constexpr const char* kRolesPath =
 constexpr const char* kRegionPath = "/latest/meta-data/placement/region";
 constexpr int kTokenSeconds = 21600;  // The longest that may be asked for.
 
-// --- What is asked ----------------------------------------------------------
+// --- Requests ----------------------------------------------------------------
 
 // A number from 1 to `most`; 0 for any other text.
 int whole_number(std::string_view text, int most) {
@@ -54,7 +54,7 @@ std::string_view first_line(std::string_view text) {
   return line.substr(0, line.find_last_not_of(" \r") + 1);
 }
 
-// Begins an error text.
+// The beginning of an error text.
 std::string place(const Instance& instance) {
   return join({kName, " at ", instance.endpoint, ": "});
 }
@@ -88,7 +88,7 @@ KeyOutcome ask(Instance& instance, Method method, std::string_view path,
 // Takes the token that the service gave.
 KeyOutcome take_token(Instance& instance, const HttpAnswer& http) {
   if (http.body.empty() || !sigv4::is_visible(http.body)) {
-    return broken_keys("it gave no token");
+    return broken_keys({"it gave no token"});
   }
   const int known = whole_number(
       http.header("x-aws-ec2-metadata-token-ttl-seconds"), kTokenSeconds);
@@ -98,7 +98,7 @@ KeyOutcome take_token(Instance& instance, const HttpAnswer& http) {
   return success();
 }
 
-// If the outcome is `found`, the instance's token is the one to be sent.
+// Makes sure that instance.token is valid.  The outcome is `found` if it is.
 KeyOutcome need_token(Instance& instance, const Fetch& fetch) {
   const BootTime began = BootClock::now();
   if (began < instance.token_ends) return success();
@@ -118,7 +118,7 @@ KeyOutcome need_token(Instance& instance, const Fetch& fetch) {
   return outcome;
 }
 
-// What `read` makes of the document at `path`.
+// Gets the document at `path`, and returns what `read` makes of it.
 KeyOutcome get(Instance& instance, std::string_view path, const Fetch& fetch,
                ReadAnswer read) {
   KeyOutcome outcome;
@@ -144,29 +144,29 @@ KeyOutcome get(Instance& instance, std::string_view path, const Fetch& fetch,
   return outcome;
 }
 
-// Why the service is not to be asked at all; `found` if it may be.
+// Why the service must not be asked; `found` if it may be asked.
 KeyOutcome check_settings(const Instance& instance) {
   if (instance.disabled) {
     return no_keys({kName, ": AWS_EC2_METADATA_DISABLED is true"});
   }
-  return instance.error.empty() ? success() : broken_keys(instance.error);
+  return instance.error.empty() ? success() : broken_keys({instance.error});
 }
 
 KeyOutcome get_role(Instance& instance, const Fetch& fetch, std::string& role) {
   const auto read = [&](const HttpAnswer& http, std::int64_t) {
     role = sigv4::first_line(http.body);
-    // As IAM names them: nothing that a URL's path would have to encode.
+    // The characters that IAM allows.  None has to be encoded in a URL's path.
     const bool fits =
         role.size() <= 64 && sigv4::is_alphanumeric(role, "_+=,.@-");
     return fits ? success()
-                : broken_keys("its answer is not the name of a role");
+                : broken_keys({"its answer is not the name of a role"});
   };
   KeyOutcome outcome = sigv4::get(instance, kRolesPath, fetch, read);
   const bool no_role =
       outcome.status == 404 || (outcome.state == State::found && role.empty());
   if (!no_role) return outcome;
   return not_found(instance.had_keys ? State::failed : State::none,
-                   place(instance) + "the instance has no role");
+                   {place(instance), "the instance has no role"});
 }
 
 KeyOutcome keys_of_role(Instance& instance, const Fetch& fetch,
@@ -182,7 +182,7 @@ KeyOutcome keys_of_role(Instance& instance, const Fetch& fetch,
                    utc_now);
   };
   KeyOutcome outcome = sigv4::get(instance, kRolesPath + role, fetch, read);
-  // The instance has another role by now.
+  // The instance has got another role meanwhile.
   if (outcome.status == 404) outcome.state = State::failed;
   return outcome;
 }
@@ -259,7 +259,7 @@ KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
         instance, kRegionPath, fetch, [](const HttpAnswer& http, std::int64_t) {
           const std::string_view region = sigv4::first_line(http.body);
           if (!is_host_label(region)) {
-            return broken_keys("its answer is not a region");
+            return broken_keys({"its answer is not a region"});
           }
           KeyOutcome found = success();
           found.region = region;

@@ -59,7 +59,7 @@ KeyOutcome keys_in(const Document& document,
   for (const char* name : {id, secret, token}) {
     const bool needed = name != token || form.must_end;
     const std::string flaw = flaw_of(object[name], name, needed, place);
-    if (!flaw.empty()) return broken_keys(flaw);
+    if (!flaw.empty()) return broken_keys({flaw});
   }
   const Value end = object[form.end];
   if (form.must_end && !end) {
@@ -79,7 +79,7 @@ KeyOutcome keys_in(const Document& document,
   const auto expires = time_of(end, form.units);
   if (!expires) {
     return broken_keys(
-        join({form.end, " is not an ISO 8601 time with a zone in ", place}));
+        {form.end, " is not an ISO 8601 time with a zone in ", place});
   }
   outcome.ends = ends_at(*expires, now);
   return outcome;

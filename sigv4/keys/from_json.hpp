@@ -1,7 +1,7 @@
 // JSON documents of services, programs and cache files, and the keys in them.
 //
 //   const Document answer = parse_json(http.body);
-//   if (!answer.root().is_object()) return broken_keys("no JSON object");
+//   if (!answer.root().is_object()) return broken_keys({"no JSON object"});
 //   Secret secret = answer.root().text("SecretAccessKey");
 //
 // Pure functions, except that ends of keys are on the boot clock.
@@ -29,9 +29,9 @@ Document parse_json(std::string_view text);
 // How a service writes keys.
 struct KeyForm {
   KeyNames names{};
-  const char* end = "Expiration";  // The member that says when they expire.
+  const char* end = "Expiration";  // The member with the expiry.
   bool must_end = true;            // Whether `end` and a token are required.
-  // Per second, if `end` is a number; it may also be a time of ISO 8601.
+  // Of the expiry per second, if it is a number and not a time of ISO 8601.
   std::int64_t units = 1;
 };
 
@@ -43,10 +43,11 @@ constexpr KeyForm kSessionForm = {
 constexpr KeyNames kLowerCaseNames = {"accessKeyId", "secretAccessKey",
                                       "sessionToken"};
 
-// The keys in the document's object, or in the one within it at the path
-// `names`.  `found`, even if they have expired; else `broken`, and the reason
-// names what is missing or wrong.  `now`: seconds since 1970.  An AccountId
-// that is not a number is left out, with a warning.
+// The keys in the object that the names lead to: {"a", "b"} is the member "b"
+// of the member "a" of the document's object.  `found`, even if they have
+// expired; else `broken`, and the reason names what is missing or wrong.
+// `now`: seconds since 1970.  An AccountId that is not a number is left out,
+// with a warning.
 KeyOutcome keys_in(const Document& document,
                    std::initializer_list<const char*> names,
                    const KeyForm& form, std::string_view place,

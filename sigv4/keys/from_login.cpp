@@ -26,7 +26,7 @@ namespace {
 
 constexpr char kKeys[] = "accessToken";  // The member that holds the keys.
 constexpr KeyForm kLoginForm = {kLowerCaseNames, "expiresAt", true, 1};
-// In seconds.  No keys live so long; an absurd number would overflow the time.
+// In seconds.  No keys live longer, and a larger number might overflow a time.
 constexpr std::int64_t kLongestLife = 10 * 86400;
 
 class LoginSession final : private CachedSignOn {
@@ -48,8 +48,8 @@ class LoginSession final : private CachedSignOn {
   Setting region() const;
 
   const std::string_view session_;
-  // The time when the keys are judged: ours, or after a refresh the service's,
-  // by which their expiry was computed.
+  // The time to which the keys' expiry is compared.  After a refresh, this is
+  // the service's time, from which the expiry was computed.
   std::int64_t now_ = fetch_.utc_now;
 };
 
@@ -100,7 +100,8 @@ Setting LoginSession::region() const {
 
 KeyOutcome LoginSession::request_new() {
   const DpopKey key(token_->member("dpopKey"));
-  if (!key) return broken_keys("its dpopKey is no private key of P-256 in PEM");
+  if (!key)
+    return broken_keys({"its dpopKey is no private key of P-256 in PEM"});
   const std::string_view refresh_token = token_->member("refreshToken");
   ServiceCall call;
   call.name = "Signin CreateOAuth2Token";
@@ -125,14 +126,14 @@ KeyOutcome LoginSession::take_new(Value answer, std::int64_t utc_now) {
   for (const char* name : {id, secret, token}) {
     const std::string_view text = keys.text(name);
     if (text.empty() || !is_visible(text)) {
-      return broken_keys("an answer without whole keys");
+      return broken_keys({"an answer without whole keys"});
     }
   }
   const std::string_view next = answer.text("refreshToken");
-  if (next.empty()) return broken_keys("an answer without a refresh token");
+  if (next.empty()) return broken_keys({"an answer without a refresh token"});
   const auto lasts = answer["expiresIn"].number().value_or(0);
   if (lasts <= 0) {
-    return broken_keys("an answer that does not say when the keys expire");
+    return broken_keys({"an answer that does not say when the keys expire"});
   }
   now_ = utc_now;
   replace(with_texts(

@@ -1,6 +1,6 @@
 #ifndef DDBMUTEX_NO_PROFILES
-// A profile: its files are read here, the keys in them are two of its sources,
-// and a profile that configures a source only in part is refused.
+// Reads a profile's files, finds keys in them, and refuses a profile that
+// configures a source only in part.
 #include "../text.hpp"
 #include "sources.hpp"
 
@@ -12,8 +12,7 @@ using State = KeyOutcome::State;
 
 namespace {
 
-// How long keys of a file serve before it is read again: somebody may have
-// written new ones.
+// A file is read again after this time, because it may have new keys.
 constexpr std::chrono::seconds kFileAge{60};
 
 // Properties that configure only a part of a source, and what they also need.
@@ -35,7 +34,7 @@ constexpr const char* kSources[] = {
     "aws_access_key_id",  "aws_secret_access_key",
     "credential_process", "login_session"};
 
-// As a source of the profile: without a reason if there are none.
+// The same as keys_in_file(), but without a reason if there are no keys.
 KeyOutcome keys_in_own_file(const Profile& profile, const ProfileFile& file) {
   KeyOutcome outcome = keys_in_file(profile, file);
   return outcome.state == State::none ? KeyOutcome() : outcome;
@@ -45,10 +44,11 @@ KeyOutcome keys_in_own_file(const Profile& profile, const ProfileFile& file) {
 
 KeyOutcome open_profile(Search& search) {
   if (search.in_source_profile()) return {};  // It is in the same files.
-  if (!search.chain.unusable.empty()) return broken_keys(search.chain.unusable);
+  if (!search.chain.unusable.empty())
+    return broken_keys({search.chain.unusable});
   search.profile = std::make_unique<Profile>(search.chain.place);
   const Profile& profile = *search.profile;
-  if (!profile.error.empty()) return broken_keys(profile.error);
+  if (!profile.error.empty()) return broken_keys({profile.error});
   KeyOutcome outcome;
   outcome.warnings = join({if_any("", profile.credentials.warning(), "\n"),
                            if_any("", profile.config.warning(), "\n")});
@@ -71,22 +71,21 @@ KeyOutcome check_profile(Search& search) {
   for (const auto& [property, needed] : kPartialSources) {
     const Setting part = profile.find(property);
     if (part) {
-      return blocked(search,
-                     join({part.source, " gives no keys without ", needed}));
+      return blocked(search, {part.source, " gives no keys without ", needed});
     }
   }
   for (const char* property : kSources) {
     if (profile.has_empty(property)) {
-      return blocked(search, join({property, " of ", profile.place_of(property),
-                                   " has no value"}));
+      return blocked(search, {property, " of ", profile.place_of(property),
+                              " has no value"});
     }
   }
   KeyOutcome none = no_keys(
-      join({"AWS_WEB_IDENTITY_TOKEN_FILE is not ",
-            search.chain.named ? "used (the options name a profile)" : "set",
-            "; neither keys nor role_arn, web_identity_token_file, "
-            "sso_account_id, login_session or credential_process in profile ",
-            in_quotes(profile.name), " (", profile.whereabouts(), ")"}));
+      {"AWS_WEB_IDENTITY_TOKEN_FILE is not ",
+       search.chain.named ? "used (the options name a profile)" : "set",
+       "; neither keys nor role_arn, web_identity_token_file, "
+       "sso_account_id, login_session or credential_process in profile ",
+       in_quotes(profile.name), " (", profile.whereabouts(), ")"});
   // Wipes what the files held.
   if (!search.in_source_profile()) search.profile = nullptr;
   return none;
@@ -106,7 +105,7 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
           ? judged({value(names.id), value(names.secret), value(names.token),
                     value("aws_account_id")},
                    place, names)
-          : no_keys("no " + place);
+          : no_keys({"no ", place});
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;
 }

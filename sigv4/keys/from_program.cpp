@@ -19,7 +19,6 @@
 // if its keys have expired already.  No text shows the command or its stdout.
 // The last lines of its stderr are shown, without anything that is or looks
 // like a key or a token.
-#include <algorithm>
 #include <utility>
 
 #include "../text.hpp"
@@ -46,21 +45,23 @@ constexpr std::size_t kLikeASecret = 20, kLikeASecretInOneCase = 32;
 
 bool is_like_a_secret(std::string_view word) {
   const auto has = [word](char first, char last) {
-    return std::any_of(word.begin(), word.end(),
-                       [=](char c) { return c >= first && c <= last; });
+    for (const char c : word) {
+      if (c >= first && c <= last) return true;
+    }
+    return false;
   };
   if (word.size() < kLikeASecret || !has('0', '9')) return false;
   if (has('a', 'z') && has('A', 'Z')) return true;
   std::size_t run = 0;
   for (const char c : word) {
-    run = sigv4::is_alphanumeric({&c, 1}, "") ? run + 1 : 0;
+    run = is_letter(c) || is_digit(c) ? run + 1 : 0;
     if (run >= kLikeASecretInOneCase) return true;
   }
   return false;
 }
 
-// The text with "(hidden)" in place of each word that is like a key or a token.
-// A word is a run of the characters that these are made of.
+// Replaces each word that looks like a key or a token by "(hidden)".  A word
+// consists of characters that occur in keys and tokens.
 std::string without_likely_secrets(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
@@ -95,7 +96,7 @@ std::string last_words(std::string_view complaints, std::string_view output) {
   const Document document = parse_json(output);
   const Secrets secrets = {document.root().text("SecretAccessKey"),
                            document.root().text("SessionToken"), ""};
-  return sigv4::shown(without_likely_secrets(lines), secrets);
+  return sigv4::redacted(without_likely_secrets(lines), secrets);
 }
 
 // --- Its keys --------------------------------------------------------------
@@ -104,21 +105,19 @@ KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
   constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false, 1};
   if (text.empty()) {
-    return broken_keys(join({place, ": the program wrote nothing"}));
+    return broken_keys({place, ": the program wrote nothing"});
   }
   const Document document = parse_json(text);
   if (!document.root().is_object()) {
-    return broken_keys(
-        join({place, ": the program's output is not a JSON object"}));
+    return broken_keys({place, ": the program's output is not a JSON object"});
   }
   if (document.root()["Version"].number() != 1) {
-    return broken_keys(
-        join({place, ": Version in the program's output is not 1"}));
+    return broken_keys({place, ": Version in the program's output is not 1"});
   }
   KeyOutcome outcome = keys_in(document, {}, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
     return failed_keys(
-        join({place, ": the program gave keys that have already expired"}));
+        {place, ": the program gave keys that have already expired"});
   }
   return outcome;
 }
@@ -136,13 +135,13 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   std::string words;
   const char* const flaw = split_words(command, words);
   if (*flaw != '\0') {
-    return broken_keys(join({place, ": the command is malformed: ", flaw}));
+    return broken_keys({place, ": the command is malformed: ", flaw});
   }
   if (ignores_environment() && words[0] != '/') {
     return broken_keys(
-        join({place,
-              ": the command must begin with an absolute path (this program is "
-              "set-uid or set-gid, or has capabilities)"}));
+        {place,
+         ": the command must begin with an absolute path (this program is "
+         "set-uid or set-gid, or has capabilities)"});
   }
   Program program;
   Program::Failure failure = program.start(words);
@@ -154,7 +153,7 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
       failure.reason.empty()
           ? read_document(program.output(), place, fetch.now())
           : sigv4::not_found(failure.final ? State::broken : State::failed,
-                             join({place, ": ", failure.reason}));
+                             {place, ": ", failure.reason});
   if (outcome.state != State::found) {
     outcome.reason +=
         if_any(": ", last_words(program.complaints(), program.output()));

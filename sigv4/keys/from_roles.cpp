@@ -7,9 +7,9 @@
 // file are read anew each time, because somebody writes a new token before the
 // old one expires.  Retries, refusals and wrong clocks: service_call.hpp.
 //
-// STS is asked for JSON, as MongoDB's drivers and EKS do.  It is the same as
-// the XML, except that times are seconds since 1970.  A service in its place
-// that knows only XML is of no use.
+// STS is asked for JSON, as by MongoDB's drivers and EKS.  The JSON has the
+// same members as the XML, except that times are seconds since 1970.  A
+// replacement for STS that knows only XML cannot be used.
 //
 // STS alone decides what it accepts.  Errors are final (`broken`) if a file
 // cannot be read, or if STS refuses for good: no permission, keys or a token
@@ -17,8 +17,8 @@
 // request may succeed later; also if the identity provider could not be asked,
 // or the source has no keys at the moment.
 
+#include <list>
 #include <utility>
-#include <vector>
 
 #include "../text.hpp"
 #include "sources.hpp"
@@ -74,8 +74,8 @@ KeyOutcome ask_sts(std::string_view action, const Role& role, const Field& own,
 
 // --- Profiles --------------------------------------------------------------
 
-// If no region is configured, the one that has all roles of the partition, as
-// in the JavaScript SDK for the first of these.
+// The configured region, else the main region of the role's partition.  (The
+// JavaScript SDK also uses us-east-1 for "arn:aws:".)
 Setting region_for(const Search& search, const Profile& profile,
                    std::string_view arn) {
   Setting region = search.chain.services.region;
@@ -91,7 +91,7 @@ Setting region_for(const Search& search, const Profile& profile,
   return region;
 }
 
-// Each source profile with a role costs a request to STS.
+// A limit, because each source profile with a role costs a request to STS.
 constexpr std::size_t kMostSources = 200;
 
 bool has_keys(const Profile& profile) {
@@ -147,14 +147,15 @@ KeyOutcome read_role(Search& search, const Profile& profile, Role& role) {
   return {};
 }
 
-// Begins an error text: `... names profile "x", which `.
+// The beginning of an error text: `... names profile "x", which `.
 std::string naming(const Setting& source, const Profile& profile) {
   return join(
       {source.source, " names profile ", in_quotes(profile.name), ", which "});
 }
 
-// Blocked if the profile, which `source` names, does not exist, closes a circle
-// or is one too many.  `itself`: the profile names itself as its source.
+// Blocked if the profile, which `source` names, does not exist, was visited
+// before, or is one too many.  `itself`: the profile names itself as its
+// source.
 KeyOutcome check_source(Search& search, const Profile& profile,
                         const Setting& source, bool itself) {
   if (!profile.exists()) {
@@ -191,7 +192,7 @@ KeyOutcome keys_of_source(Search& search, const Profile& profile,
 // the keys of the first one that needs no role.  Changes the name of `profile`
 // on the way, because all of them are in the same files.
 KeyOutcome source_of_roles(Search& search, Profile& profile,
-                           std::vector<Role>& roles) {
+                           std::list<Role>& roles) {
   for (;;) {
     roles.emplace_back();
     KeyOutcome flaw = read_role(search, profile, roles.back());
@@ -223,7 +224,7 @@ KeyOutcome keys_by_role(Search& search) {
   Profile& profile = *search.profile;
   if (search.in_source_profile() || !wants_role(profile)) return {};
   const std::string name = profile.name;
-  std::vector<Role> roles;  // They are assumed from the last to the first.
+  std::list<Role> roles;  // They are assumed from the last to the first.
   KeyOutcome keys = source_of_roles(search, profile, roles);
   profile.name = name;
   if (search.blocked) return keys;
@@ -255,9 +256,9 @@ KeyOutcome assume_role(const Role& role, KeyOutcome source,
 KeyOutcome keys_by_web_identity(Search& search) {
   const Profile& profile = *search.profile;
   // The environment is not the source of a source_profile.
-  const WebIdentityVariables variables = search.in_source_profile()
-                                             ? WebIdentityVariables()
-                                             : search.chain.web_identity;
+  const WebIdentityVariables none;
+  const WebIdentityVariables& variables =
+      search.in_source_profile() ? none : search.chain.web_identity;
   // The variable, else the profile's property.
   const auto first = [&](std::string_view variable, const char* property) {
     return variable.empty() ? profile.value_of(property) : variable;
@@ -299,8 +300,8 @@ KeyOutcome assume_by_web_identity(const Role& role,
     flaw = "contains no token";
   }
   if (!flaw.empty()) {
-    return not_found(state, join({role.place, ": the web identity token file ",
-                                  in_quotes(token_file), " ", flaw}));
+    return not_found(state, {role.place, ": the web identity token file ",
+                             in_quotes(token_file), " ", flaw});
   }
   return ask_sts("AssumeRoleWithWebIdentity", role, {"WebIdentityToken", token},
                  nullptr, services, fetch);

@@ -26,11 +26,11 @@ using State = KeyOutcome::State;
 namespace {
 
 constexpr KeyForm kSsoForm = {kLowerCaseNames, "expiration", true, 1000};
-constexpr char kSession[] = "sso-session";  // What its section is called.
+constexpr char kSession[] = "sso-session";  // The kind of its section.
 
 class Portal final : private CachedSignOn {
  public:
-  // `sign`: the property that says that there is a sign-on.
+  // `sign`: the property that shows that the profile uses a sign-on.
   Portal(Search& search, const char* sign)
       : CachedSignOn(search, search.profile->place_of(sign), "token"),
         sign_(sign),
@@ -69,7 +69,7 @@ KeyOutcome Portal::keys() {
   return finished();
 }
 
-// The section that the profile names as its session.
+// Blocked if the profile's session has no section, or if the two differ.
 bool Portal::is_sound() {
   if (session_.empty()) return true;
   const ProfileFile& config = profile_.config;
@@ -77,9 +77,9 @@ bool Portal::is_sound() {
     return blocked({profile_.find("sso_session").source, " names a section ",
                     in_quotes(section_), " that does not exist"});
   }
-  const auto [first, end] = config.section(kSession, session_);
-  for (auto entry = first; entry != end; ++entry) {
-    const std::string property(entry->property);
+  for (const Entry& entry : config.entries()) {
+    if (entry.kind != kSession || entry.section != session_) continue;
+    const std::string property(entry.property);
     const Setting own = profile_.find(property.c_str());
     const auto* counts = config.find(kSession, session_, property);
     if (!own || own.value == *counts) continue;
@@ -167,15 +167,15 @@ KeyOutcome Portal::request_new() {
 KeyOutcome Portal::take_new(Value answer, std::int64_t utc_now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
   if (!answer.is_object()) {
-    return broken_keys("an answer that is not a JSON object");
+    return broken_keys({"an answer that is not a JSON object"});
   }
   const std::string_view text = answer.text("accessToken");
   if (text.empty() || !is_visible(text)) {
-    return broken_keys("an answer without a token");
+    return broken_keys({"an answer without a token"});
   }
   const auto lasts = answer["expiresIn"].number().value_or(0);
   if (lasts <= 0) {
-    return broken_keys("an answer that does not say when the token expires");
+    return broken_keys({"an answer that does not say when the token expires"});
   }
   const auto next = answer["refreshToken"].text();
   replace(with_texts(
@@ -203,7 +203,7 @@ void Portal::ask_for_keys() {
         return keys_in(parse_json(http.body), {"roleCredentials"}, kSsoForm,
                        "the answer", utc_now);
       });
-  if (outcome_.status == 401) signed_off(outcome_.reason);
+  if (outcome_.status == 401) signed_off({outcome_.reason});
   if (outcome_.state != State::found) return;
   outcome_.keys.account_id = account_id_;
   outcome_.source =

@@ -9,9 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <list>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -35,8 +35,8 @@ using std::chrono::seconds;
 constexpr int kMostHung = 2;
 // Keys are renewed at most this long before they end.
 constexpr std::chrono::minutes kLongestLead{15};
-// The time that a signed request may take to arrive.  Keys count as ended this
-// long before their end, or a tenth of their life if that is less.
+// The time that a signed request may take to arrive.  Keys count as expired
+// this long before their end, or a tenth of their lifetime if that is less.
 constexpr seconds kLongestWay{2};
 // The shortest pause after a failed fetch.
 constexpr milliseconds kShortestPause{100};
@@ -89,7 +89,7 @@ class KeySchedule {
   bool certainly_usable(BootTime now) const {
     return count_of(now) < certainly_usable_;
   }
-  bool still_are(const KeyOutcome& keys, BootTime now) const;
+  bool are_current(const KeyOutcome& keys, BootTime now) const;
 
  private:
   enum class KeyUse { none, usable, refused };
@@ -115,7 +115,7 @@ class KeySchedule {
   std::atomic<const KeyOutcome*> current_{nullptr};
 };
 
-bool KeySchedule::still_are(const KeyOutcome& keys, BootTime now) const {
+bool KeySchedule::are_current(const KeyOutcome& keys, BootTime now) const {
   return count_of(now) < current_until_ && current_ == &keys;
 }
 
@@ -144,8 +144,8 @@ void KeySchedule::install_failure(KeyOutcome&& outcome, BootTime time) {
 void KeySchedule::install_expired(KeyOutcome&& outcome, BootTime time) {
   replace_keys(std::move(outcome));
   certainly_usable_ = current_until_ = kNotAtAll;
-  install_failure(
-      failed_keys(join({keys_->source, " gave keys that have expired"})), time);
+  install_failure(failed_keys({keys_->source, " gave keys that have expired"}),
+                  time);
 }
 
 void KeySchedule::install_keys(KeyOutcome&& outcome, BootTime time) {
@@ -191,18 +191,16 @@ class KeyLog {
   // An abandoned thread may still log while the next one does.
   Mutex mutex_;
   // Both: GUARDED_BY(mutex_)
-  std::list<std::string> warnings_;  // Logged so far.
-  std::string id_;                   // Of the keys that were logged last.
+  std::set<std::string> warnings_;  // Logged so far.
+  std::string id_;                  // Of the keys that were logged last.
 };
 
 void KeyLog::report(const KeyOutcome& outcome) {
   const std::lock_guard<Mutex> guard(mutex_);
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
     const std::string_view warning = sigv4::cut(rest, '\n');
-    const auto end = warnings_.end();
-    if (std::find(warnings_.begin(), end, warning) != end) continue;
-    warnings_.emplace_back(warning);
-    sigv4::say(log_, LogLevel::warning, warnings_.back());
+    const auto [known, is_new] = warnings_.insert(std::string(warning));
+    if (is_new) sigv4::say(log_, LogLevel::warning, *known);
   }
   if (outcome.state != KeyOutcome::State::found) {
     id_.clear();
@@ -283,9 +281,9 @@ Keys::OutcomePtr Keys::Core::why_none() const {
       schedule.keys() != nullptr ? schedule.keys()->source : std::string_view();
   const std::string_view reported =
       fetch != nullptr ? fetch->reported : std::string_view();
-  return std::make_shared<KeyOutcome>(failed_keys(
-      join({if_any("the keys from ", expired, " have expired, and new "),
-            "keys are being fetched", if_any(": ", reported)})));
+  return std::make_shared<KeyOutcome>(
+      failed_keys({if_any("the keys from ", expired, " have expired, and new "),
+                   "keys are being fetched", if_any(": ", reported)}));
 }
 
 // Begins a fetch, unless one is in progress.
@@ -295,7 +293,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self) {
   if (const KeyOutcome* known = source->at_hand()) {
     install(KeyOutcome(*known));
   } else if (hung >= kMostHung) {
-    install(failed_keys("the source of keys does not return"));
+    install(failed_keys({"the source of keys does not return"}));
   } else {
     start_run(self);
   }
@@ -310,7 +308,7 @@ void Keys::Core::start_run(const std::shared_ptr<Core>& self) {
                    [own] { own->core->run(*own); })) {
     fetch = own;
   } else {
-    install(failed_keys("cannot start a thread to fetch keys"));
+    install(failed_keys({"cannot start a thread to fetch keys"}));
   }
 }
 
@@ -320,8 +318,8 @@ void Keys::Core::abandon_if_hung(BootTime time) {
   const nanoseconds taken = time - schedule.begun();
   if (fetch == nullptr || taken <= hung_after) return;
   abandon();
-  install(failed_keys(join({"the source of keys has not returned in ",
-                            Digits(seconds_of(taken)), " s"})));
+  install(failed_keys({"the source of keys has not returned in ",
+                       Digits(seconds_of(taken)), " s"}));
 }
 
 // REQUIRES: a fetch is in progress.
@@ -340,9 +338,9 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
     return source->fetch(fetch_now);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    return failed_keys(join({"a source of keys threw: ", e.what()}));
+    return failed_keys({"a source of keys threw: ", e.what()});
   } catch (...) {
-    return failed_keys("a source of keys threw");
+    return failed_keys({"a source of keys threw"});
   }
 #endif
 }
@@ -395,7 +393,7 @@ void Keys::Core::await_stop() {
   if (own != nullptr && !is_this_thread(own->thread)) {
     const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
     guard.unlock();
-    sigv4::wait_for(nullptr, &own->done, latest);
+    sigv4::wait_until(latest, nullptr, &own->done);
     guard.lock();
   }
   if (fetch != nullptr) abandon();
@@ -430,8 +428,8 @@ bool Keys::certainly_usable(BootTime now) const {
   return core_->schedule.certainly_usable(now);
 }
 
-bool Keys::still_are(const KeyOutcome& keys, BootTime now) const {
-  return core_->schedule.still_are(keys, now);
+bool Keys::are_current(const KeyOutcome& keys, BootTime now) const {
+  return core_->schedule.are_current(keys, now);
 }
 
 bool Keys::await(BootTime deadline, Waker* waker) {
@@ -446,12 +444,12 @@ bool Keys::await(BootTime deadline, Waker* waker) {
     if (core.schedule.may_fetch(time)) core.begin(core_);
     fetch = core.fetch;
   }
-  if (fetch != nullptr) sigv4::wait_for(waker, &fetch->done, deadline);
+  if (fetch != nullptr) sigv4::wait_until(deadline, waker, &fetch->done);
   const std::lock_guard<Mutex> guard(core.mutex);
   return core.schedule.serves(BootClock::now());
 }
 
-bool Keys::refused(const OutcomePtr& keys) {
+bool Keys::replace_refused(const OutcomePtr& keys) {
   Core& core = *core_;
   const std::lock_guard<Mutex> guard(core.mutex);
   if (core.source->at_hand()) return false;

@@ -3,7 +3,7 @@
 // Meanwhile the old keys stay in use.
 //
 //   Keys keys(chain_keys({}), utc_now, log);
-//   keys.await(deadline, &waker);            // Where one may wait.
+//   keys.await(deadline, &waker);            // If the caller may wait.
 //   const Keys::Current current = keys.now();
 //   if (current.outcome->state == KeyOutcome::State::found) sign(...);
 //
@@ -39,21 +39,21 @@ class Keys {
  public:
   static constexpr std::chrono::minutes kLongestFetch{2};
 
-  // Seconds since 1970, for Fetch.  Called on the threads that call this
-  // object.
+  // Returns seconds since 1970, for Fetch.  Called in the threads that call
+  // this object.
   using UtcNow = std::function<std::int64_t()>;
   Keys(const KeySourcePtr& source, UtcNow utc_now, const LogPtr& log = {},
        std::chrono::nanoseconds longest_fetch = kLongestFetch);
-  // Stops a fetch, and waits for its thread: until the time of end_by(), else
-  // two seconds.  Then it is left to end by itself.
+  // Stops a fetch, and waits for its thread until the time of end_by(), or for
+  // two seconds.  A thread that takes longer is detached.
   ~Keys();
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
 
   using OutcomePtr = std::shared_ptr<const KeyOutcome>;
   struct Current {
-    OutcomePtr outcome;         // Keys, or why there are none; never null.
-    bool on_their_way = false;  // There are none, but a fetch is in progress.
+    OutcomePtr outcome;          // Keys, or why there are none; never null.
+    bool being_fetched = false;  // There are none, but a fetch is in progress.
   };
   // Does not wait.  Begins a fetch if one is due.
   Current now(BootTime time = BootClock::now());
@@ -61,19 +61,19 @@ class Keys {
   // These lock no mutex.  Whether there certainly are keys that may be used.
   bool certainly_usable(BootTime now) const;
   // Whether now() would return the same keys as before, and begin no fetch.
-  bool still_are(const KeyOutcome& keys, BootTime now) const;
+  bool are_current(const KeyOutcome& keys, BootTime now) const;
 
-  // Waits while there are no keys but a fetch is under way; begins one if the
-  // last has failed, or there was none.  Until `deadline`, or until `waker`
-  // (may be null) is woken.  False if there are none.
+  // Waits for keys if there are none.  Begins a fetch if the last one has
+  // failed, or if there was none.  Returns at `deadline`, or when the fetch
+  // ends or `waker` (may be null) is woken.  False if there are no keys.
   bool await(BootTime deadline, Waker* waker);
 
   // The service says that these have expired or are unknown.  They are not used
   // again, and others are fetched.  False if there will be no others: the
   // source has only these, or they were fetched only just now.
-  bool refused(const OutcomePtr& keys);
+  bool replace_refused(const OutcomePtr& keys);
 
-  // Until when the destructor may wait, but for a moment.
+  // Until when the destructor may wait.
   void end_by(BootTime time);
 
  private:

@@ -46,10 +46,12 @@ constexpr milliseconds kLongestLook{20};
 
 // As exec(3) takes them.  `words`: each with a NUL behind it.
 std::vector<char*> pointers_to(std::string& words) {
-  std::vector<char*> pointers;
-  char* const end = words.data() + words.size();
-  for (char* word = words.data(); word != end; word += strlen(word) + 1) {
-    pointers.push_back(word);
+  const auto count = std::count(words.begin(), words.end(), '\0');
+  std::vector<char*> pointers(static_cast<std::size_t>(count));
+  char* next = words.data();
+  for (char*& pointer : pointers) {
+    pointer = next;
+    next += strlen(next) + 1;
   }
   pointers.push_back(nullptr);
   return pointers;

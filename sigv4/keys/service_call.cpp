@@ -1,5 +1,4 @@
-// How a server is asked for keys: Caller makes the attempts of one call, and
-// judges what each came to.
+// Caller makes the attempts of one call, and judges the result of each.
 #include "service_call.hpp"
 
 #include <algorithm>
@@ -28,15 +27,15 @@ namespace {
 constexpr Backoff::Limits kServicePauses{milliseconds(100), milliseconds(3200)};
 constexpr Backoff::Limits kThrottledServicePauses{milliseconds(1000),
                                                   milliseconds(32000)};
-// Transient for the sources of keys alone.
+// Codes that are transient for the sources of keys only.
 constexpr char kTransient[] =
     "IDPCommunicationError SlowDownException AuthorizationPendingException";
-// Seldom transient, and yet retried: the identity provider may have been slow
-// to answer.
+// This code is seldom transient.  But it is retried, because the identity
+// provider may have been slow to answer.
 constexpr std::string_view kDoubtful = "InvalidIdentityToken";
 
-// What an attempt came to.  Only `transient`, `throttled` and `doubtful` ones
-// are repeated, after a pause; `skewed` ones at once.
+// The result of an attempt.  `transient`, `throttled` and `doubtful` attempts
+// are repeated after a pause, `skewed` ones at once.
 enum class Verdict { done, transient, throttled, skewed, doubtful, refused };
 
 // When the service wrote the answer; nothing if it does not say, or if a cache
@@ -51,9 +50,10 @@ std::string reason_of(const Refusal& refusal, const std::string& status,
                       const Secrets& secrets) {
   if (refusal.code.empty()) return status;
   return join(
-      {sigv4::shown(refusal.code, secrets),
-       if_any(": ", sigv4::shown(refusal.message, secrets)), " (", status,
-       if_any(", request ", sigv4::shown(refusal.request_id, secrets)), ")"});
+      {sigv4::redacted(refusal.code, secrets),
+       if_any(": ", sigv4::redacted(refusal.message, secrets)), " (", status,
+       if_any(", request ", sigv4::redacted(refusal.request_id, secrets)),
+       ")"});
 }
 
 Verdict verdict_on(const std::string& code, int status) {
@@ -90,7 +90,7 @@ class Caller {
   const ReadAnswer read_;
   KeyOutcome outcome_;
   std::int64_t correction_ = 0;  // Of the fetch's clock, in seconds.
-  bool corrected_ = false;       // Which is done once.
+  bool corrected_ = false;       // The clock is corrected only once.
   int attempts_ = 0;
   Backoff backoff_;
 };
@@ -114,19 +114,18 @@ KeyOutcome Caller::run() {
   return std::move(outcome_);
 }
 
-// On a connection of its own.
+// Each attempt has its own connection.
 Verdict Caller::attempt() {
   const BootTime started = BootClock::now();
   const BootTime deadline = std::min(fetch_.deadline, started + call_.time);
   const std::int64_t signed_for = utc_now();
   const std::string url = url_at(call_.host, call_.path);
   Exchange one(call_.http);
-  Exchange* const all = &one;
   write_request(url, signed_for, one);
   one.start(url, started, call_.method);
   while (one.under_way() && !fetch_.stop.woken() &&
          BootClock::now() < deadline) {
-    sigv4::drive(&all, 1, deadline, &fetch_.stop);
+    sigv4::drive(one, deadline, &fetch_.stop);
   }
   one.end(fetch_.stop.woken() ? Transport::cancelled : Transport::timed_out);
   HttpAnswer& http = one.answer();
@@ -214,7 +213,7 @@ Verdict Caller::judge_transport(const HttpAnswer& http, BootTime started) {
                                                       : Verdict::transient;
 }
 
-// Returns whether there is to be another attempt, at the time for it.
+// Returns whether to make another attempt, when it is time for it.
 bool Caller::pause_after(Verdict verdict) {
   const bool retry = verdict == Verdict::transient ||
                      verdict == Verdict::throttled ||
@@ -225,7 +224,7 @@ bool Caller::pause_after(Verdict verdict) {
   const BootTime until =
       BootClock::now() + backoff_.next(limits, random_share());
   if (until >= fetch_.deadline) return false;
-  sigv4::wait_for(&fetch_.stop, nullptr, until);
+  sigv4::wait_until(until, &fetch_.stop);
   return !fetch_.stop.woken();
 }
 

@@ -1,5 +1,5 @@
-// The one way in which the sources of keys ask a server: STS, IAM Identity
-// Center (SSO), AWS Sign-In, a container's agent, EC2's metadata service.
+// The sources of keys ask all servers by this: STS, IAM Identity Center (SSO),
+// AWS Sign-In, a container's agent, EC2's metadata service.
 //
 //   ServiceCall call;
 //   call.name = "SSO GetRoleCredentials";
@@ -57,17 +57,17 @@ using ReadAnswer =
 using ProveSender = FunctionRef<void(const std::string& url,
                                      std::int64_t utc_now, Text& headers)>;
 
-// A request as it is to be made.
+// The request, and how it is made.
 struct ServiceCall {
   ServiceCall() { http.max_answer_bytes = kMaxJsonBytes; }
   ServiceCall(const ServiceCall&) = delete;
   ServiceCall& operator=(const ServiceCall&) = delete;
   ~ServiceCall();  // Wipes what was sent.
 
-  // For people: "STS AssumeRole", "the " if the name needs it, and what the
-  // keys are wanted for (`profile "x" in "..."`) if errors are to name it.
-  std::string_view name;
-  const char* article = "";
+  std::string_view name;     // For people: "STS AssumeRole".
+  const char* article = "";  // "the " if the name needs it.
+  // What the keys are wanted for, `profile "x" in "..."`.  Errors name it
+  // unless it is empty.
   std::string_view place;
   // The URL is url_at(host, path).  Error texts show the host ("https://h").
   std::string_view host;
@@ -86,11 +86,12 @@ struct ServiceCall {
   HttpOptions http;
 };
 
-// What `read` made of the answer; or failed or broken, with a reason.
+// Returns what `read` made of the answer; or `failed` or `broken`, with a
+// reason.
 KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch,
                         ReadAnswer read);
 
-// An outcome of an answer that is good, but holds no keys.
+// The outcome of a good answer that holds no keys.
 inline KeyOutcome success() {
   KeyOutcome outcome;
   outcome.state = KeyOutcome::State::found;
@@ -99,18 +100,18 @@ inline KeyOutcome success() {
 
 // What all calls of AWS's own services have in common.
 struct Services {
-  // Calls a service where it is in that region.  Sets the call's host, region
-  // and CA file.
+  // Calls a service in the region `where`.  Sets the call's host, region and CA
+  // file.
   KeyOutcome ask(Service service, const Setting& where, ServiceCall& call,
                  const Fetch& fetch, ReadAnswer read) const;
 
-  std::array<ServiceEndpoint, 4> endpoints;  // By Service: not DynamoDB's.
+  std::array<ServiceEndpoint, 4> endpoints;  // By Service, without DynamoDB.
   Setting region;
   std::string ca_file;
 };
 
-// What a service said instead of an answer.  It is untrusted, and is wiped,
-// because it may repeat a token that the service was sent.
+// The error that a service answered.  Its texts are untrusted.  They are wiped,
+// because they may repeat a token that was sent.
 struct Refusal {
   ~Refusal();
 
@@ -118,7 +119,7 @@ struct Refusal {
   std::string message;
   std::string request_id;
 };
-// Reads it however STS, SSO, its OIDC service or a container's agent writes it.
+// Reads the errors of STS, SSO, its OIDC service and a container's agent.
 Refusal read_refusal(const HttpAnswer& http);
 
 // `head`, followed by the fields that have a value, as a form
@@ -129,8 +130,8 @@ struct Field {
 };
 std::string form_of(std::string_view head, std::initializer_list<Field> fields);
 
-// What may be shown of a configured URL that is bad, in quotes: nothing if it
-// may contain a password, else what is before its query, which may be secret.
+// The part of a bad URL that an error may show, in quotes.  Nothing if the URL
+// may contain a password; else the part before its query, which may be secret.
 std::string quoted_url(const std::string& url);
 
 // 32 random hexadecimal digits.

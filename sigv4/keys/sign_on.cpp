@@ -61,8 +61,7 @@ class RefreshLock {
       const BootTime now = BootClock::now();
       if (fetch.stop.woken()) return false;
       if (now >= until) return until == patience;
-      sigv4::wait_for(&fetch.stop, nullptr,
-                      std::min(until, now + kRefreshLook));
+      sigv4::wait_until(std::min(until, now + kRefreshLook), &fetch.stop);
     }
     return true;
   }
@@ -97,8 +96,7 @@ bool CachedSignOn::is_to_be_refreshed() const {
 }
 
 bool CachedSignOn::has_not_ended() {
-  return seconds_left() > 0 ||
-         signed_off(join({"the ", noun_, " has expired"}));
+  return seconds_left() > 0 || signed_off({"the ", noun_, " has expired"});
 }
 
 bool CachedSignOn::find_file(const std::string& cache, std::string_view name) {
@@ -116,16 +114,16 @@ bool CachedSignOn::find_file(const std::string& cache, std::string_view name) {
 
 bool CachedSignOn::load(std::unique_ptr<CachedToken>& token) {
   const SecretFile file(memory_.path, kMaxJsonBytes);
-  if (file.missing) return signed_off("nobody has signed on yet");
+  if (file.missing) return signed_off({"nobody has signed on yet"});
   if (!file.failure.empty()) {
-    return signed_off(join({"the file ", file.failure}));
+    return signed_off({"the file ", file.failure});
   }
   if (warnings_.find(file.warning) == warnings_.npos) {
     append(warnings_, {file.warning, "\n"});
   }
   token = std::make_unique<CachedToken>(file.text);
   const std::string flaw = flaw_of(token->document);
-  if (!flaw.empty()) return signed_off(flaw);
+  if (!flaw.empty()) return signed_off({flaw});
   auto unwritten = std::make_unique<CachedToken>(memory_.unwritten);
   if (end_of(unwritten->root()) > end_of(token->root())) token.swap(unwritten);
   return true;
@@ -150,9 +148,8 @@ bool CachedSignOn::refresh() {
     return true;
   }
   if (call.state == State::failed) return none(call.state, {call.reason});
-  return signed_off(
-      join({"the ", noun_,
-            " has expired and could not be refreshed: ", call.reason}));
+  return signed_off({"the ", noun_,
+                     " has expired and could not be refreshed: ", call.reason});
 }
 
 KeyOutcome CachedSignOn::post(Service service, const Setting& region,
@@ -199,9 +196,10 @@ bool CachedSignOn::none(State state, Pieces reason) {
   return false;
 }
 
-bool CachedSignOn::signed_off(std::string_view why) {
-  return none(State::broken, {why, " (sign-on cache ", in_quotes(memory_.path),
-                              "); sign on with: ", command()});
+bool CachedSignOn::signed_off(Pieces why) {
+  return none(State::broken,
+              {join(why), " (sign-on cache ", in_quotes(memory_.path),
+               "); sign on with: ", command()});
 }
 
 std::string CachedSignOn::the_cached() const {

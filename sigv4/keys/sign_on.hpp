@@ -77,7 +77,7 @@ class CachedSignOn {
   // can return that.
   bool none(KeyOutcome::State state, Pieces reason);
   // The same if a person has to sign on: the reason names the command.
-  bool signed_off(std::string_view why);
+  bool signed_off(Pieces why);
   const std::string& path() const { return memory_.path; }  // The file's.
   // The outcome, with `place` before its reason, and all warnings.
   KeyOutcome finished();

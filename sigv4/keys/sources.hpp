@@ -1,13 +1,13 @@
 // What the sources of keys share: their settings, one search, and the sources
-// that a profile may name.  Of those, the first that is there counts, as in
-// botocore:
+// that a profile may configure.  The first one that is configured is used, as
+// in botocore:
 //
-//   role_arn                 with source_profile, another profile (of which
-//                            the same is asked), or credential_source; unless
-//                            there is a web_identity_token_file
-//   web_identity_token_file  with role_arn; AWS_WEB_IDENTITY_TOKEN_FILE,
-//                            AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME go before
-//                            what the profile says, each by itself
+//   role_arn                 with source_profile (another profile with one of
+//                            these sources) or credential_source; unless there
+//                            is a web_identity_token_file
+//   web_identity_token_file  with role_arn.  The variables
+//                            AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and
+//                            AWS_ROLE_SESSION_NAME each replace a property
 //   sso_account_id, sso_role_name    with an sso_session, or the older way
 //   keys in the credentials file
 //   login_session            after `aws login`
@@ -55,14 +55,14 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// What the environment says of a web identity; what is empty it does not say.
+// The variables for a web identity; empty if they are not set.
 struct WebIdentityVariables {
   std::string token_file;
   std::string role_arn;
   std::string session_name;
 };
 
-// What is remembered of the sign-on cache file (sign_on.hpp) that was read
+// What is remembered about the sign-on cache file (sign_on.hpp) that was read
 // last.
 struct SignOn {
   std::string path;
@@ -71,17 +71,17 @@ struct SignOn {
   Secret unwritten{};
 };
 
-// What the sources are configured with, and what they remember.
+// The settings of the sources, and what they remember.
 struct Chain {
   // The keys of the options and of the environment, read when this is made.
   KeyOutcome given{};
   KeyOutcome environment{};
   ProfilePlace place{};
-  bool named = false;  // The profile, by the options.
+  bool named = false;  // The options name the profile.
   // Why the profile could not be used when this was made.  Its settings were
-  // not read, so it stays unusable.  `missing`: because it does not exist.
+  // not read, so it stays unusable.
   std::string unusable{};
-  bool missing = false;
+  bool missing = false;  // The profile is unusable because it does not exist.
   ContainerSettings container{};
   Instance instance{};
   WebIdentityVariables web_identity{};
@@ -100,31 +100,29 @@ struct Search {
   std::unique_ptr<Profile> profile{};
   // The profiles that name another one as their source, from the first one on.
   std::vector<std::string> path{};
-  // What ended it is how the profiles are set up.
+  // The search has ended because the profiles are misconfigured.
   bool blocked = false;
 
   bool in_source_profile() const { return !path.empty(); }
 };
 
-// How the profiles are set up is wrong, whoever wants keys of them.
-inline KeyOutcome blocked(Search& search, std::string reason) {
-  search.blocked = true;
-  return broken_keys(std::move(reason));
-}
+// Ends the search because the profiles are misconfigured.
 inline KeyOutcome blocked(Search& search, Pieces reason) {
-  return blocked(search, sigv4::join(reason));
+  search.blocked = true;
+  return broken_keys(reason);
 }
 
-// By keys of another, that is.
+// Whether the profile's keys are those of a role that is assumed with other
+// keys.
 bool wants_role(const Profile& profile);
 
 // --- The sources of a profile ------------------------------------------------
 //
-// Each is `none`, and gives no reason, if the profile does not ask for it.
+// Each returns `none` without a reason if the profile does not configure it.
 
-// No source: reads the profile's files.
+// Not a source: reads the profile's files.
 KeyOutcome open_profile(Search& search);
-// role_arn with a source.
+// role_arn with source_profile or credential_source.
 KeyOutcome keys_by_role(Search& search);
 // role_arn with a web identity.
 KeyOutcome keys_by_web_identity(Search& search);
@@ -136,51 +134,50 @@ KeyOutcome keys_by_login(Search& search);
 // credential_process.
 KeyOutcome keys_by_program(Search& search);
 KeyOutcome keys_in_config_file(Search& search);
-// No source: broken if the profile configures only a part of one.  Else `none`,
-// and the reason covers all sources of the profile.
+// Not a source: broken if the profile configures a source only in part.  Else
+// `none`, with a reason that covers all sources of the profile.
 KeyOutcome check_profile(Search& search);
 
-// All of them, for search.profile, which another one names as its source.
+// Asks all of these for the keys of search.profile, which is the source_profile
+// of another one.
 KeyOutcome keys_of_source_profile(Search& search);
 
-// --- What those are made of -------------------------------------------------
+// --- Parts of these sources --------------------------------------------------
 
-// A credential_process.  `place`: where that stands, for people:
+// Runs a credential_process.  `place`: where it is configured, for people:
 // `credential_process of profile "x" in "/home/u/.aws/config"`.
 KeyOutcome process_keys(const std::string& command, const std::string& place,
                         const Fetch& fetch);
 
-// aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
-// and aws_account_id, as they stand in that file's section of the profile; to
-// be looked for again after a minute.
+// The profile's aws_access_key_id, aws_secret_access_key and, if set,
+// aws_session_token and aws_account_id in that file.  After a minute they
+// should be read again.
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
 
 struct Role {
   std::string_view arn;
-  // What the session is called in AWS's logs.  Empty: "ddbmutex-" and sixteen
+  // The name of the session in AWS's logs.  Empty: "ddbmutex-" and sixteen
   // random digits.
   std::string_view session_name;
-  std::string_view external_id;  // For assume_role() alone; empty: none.
-  // Of the keys, in seconds: as many as the role allows.  Empty: not asked for,
-  // which is an hour.
+  std::string_view external_id;  // Only for assume_role(); empty: none.
+  // How long the keys last, in seconds.  Empty: an hour.
   std::string_view duration;
-  std::string place;  // For people: who wants it.
-  Setting region;     // Whose STS is asked.
+  std::string place;  // For people: where the role is configured.
+  Setting region;     // Of the STS that is asked.
 };
 
-// AssumeRole, signed with these keys.  With keys of another role, an hour is
-// the most.  REQUIRES: they were found, or have failed, or are broken.
+// AssumeRole, signed with the keys of `source`.  If those are of a role too,
+// STS allows at most an hour.  REQUIRES: the state of `source` is not `none`.
 KeyOutcome assume_role(const Role& role, KeyOutcome source,
                        const Services& services, const Fetch& fetch);
 
-// AssumeRoleWithWebIdentity, not signed.  What stands before and behind the
-// token in its file, blanks and line ends, counts for nothing (AWS's tools send
-// it too, and are refused).
+// AssumeRoleWithWebIdentity, not signed.  Blanks and line ends around the token
+// in its file are ignored.  (AWS's tools send them, and are refused.)
 KeyOutcome assume_by_web_identity(const Role& role,
                                   const std::string& token_file,
                                   const Services& services, const Fetch& fetch);
 
-// Reads the answer to an action ("AssumeRole"); broken if it is none.  Pure.
+// Reads the answer to an action ("AssumeRole").  Broken if it is not one. Pure.
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
                          std::int64_t utc_now);
 

@@ -25,7 +25,6 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -148,10 +147,11 @@ class Round {
   void arm() { allocations::arm(n_); }
   void disarm() { fired_ = allocations::disarm() || fired_; }
   bool fired() const { return fired_ || has_failed(); }
-  // Leaves the library's threads to themselves, until one has met the failure.
-  void leave_alone(milliseconds time) const {
-    const tests::Stopwatch watch;
-    while (!has_failed() && watch.time() < time) tests::pause(milliseconds(1));
+  // Leaves the library's threads to themselves, until one has met the failure
+  // or there is `enough` of what they do.
+  template <class Enough>
+  void leave_alone(const Enough& enough) const {
+    tests::eventually([&] { return has_failed() || enough(); }, kSoon);
   }
 
   // What it may end with: nothing, what the failure made of it, or, where

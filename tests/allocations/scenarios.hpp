@@ -46,9 +46,6 @@ struct Scenario {
 
 namespace scenario {
 
-// In which the library's threads renew a lease several times.
-constexpr milliseconds kAWhile{150};
-
 // --- Objects -----------------------------------------------------------------
 
 inline void make_table(Round& round) {
@@ -173,15 +170,17 @@ inline void guarded_write(Round& round) {
   });
 }
 
-// By the library's threads.
+// By the library's threads, which ask before each renewal.
 inline void renewals(Round& round) {
+  std::atomic<int> questions{0};
   Options options = round.options(round.warm_table());
   options.renew_after = milliseconds(20);
-  options.alive = [] { return true; };
+  options.alive = [&questions] { return ++questions > 0; };
   DdbMutex mutex(round.name(), options);
   mutex.lock();
   round.arm();
-  round.leave_alone(kAWhile);
+  const int before = questions;
+  round.leave_alone([&] { return questions >= before + 3; });
   round.disarm();
   round.expect_held(mutex);
   mutex.unlock();
@@ -316,7 +315,7 @@ inline void take_given_up(Round& round) {
         return ec;
       },
       Errc::timed_out);
-  round.leave_alone(milliseconds(200));
+  round.leave_alone([&] { return round.is_free(round.name()); });
   round.disarm();
   mutex.unlock();
   round.expect_free();

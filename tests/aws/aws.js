@@ -41,7 +41,6 @@ const { Sso } = require("./sso");
 const { startControl } = require("./control");
 const { Sts } = require("./sts");
 
-const MAX_BODY = 1 << 20;
 const DAY_MS = 86400000;
 const BAD = {
   expired: { from: -30 * DAY_MS, to: -DAY_MS },
@@ -134,35 +133,20 @@ class Aws {
 
   #door(service, name, tls) {
     const place = { aws: this, service, door: name };
-    const door = new Door((incoming, response) => {
+    return new Door((request, response, tcp) => {
       place.mode = this.modes[service.name];
-      const tcp = door.tcpOf(incoming.socket);
-      receive(place, tls ? "https" : "http", incoming, response, tcp);
+      receive(place, tls ? "https" : "http", request, response, tcp);
     }, tls);
-    return door;
   }
 }
 
-// One that does not come whole never was.
-function receive(place, scheme, incoming, response, tcp) {
-  const pieces = [];
-  let size = 0;
-  incoming.on("error", () => {});
-  response.on("error", () => {});
-  incoming.on("data", (piece) => {
-    size += piece.length;
-    if (size > MAX_BODY) tcp?.resetAndDestroy();
-    pieces.push(piece);
-  });
-  incoming.on("end", () => {
-    const { headers, method, url } = incoming;
-    const mark = url.indexOf("?");
-    const path = mark < 0 ? url : url.slice(0, mark);
-    const query = new URLSearchParams(mark < 0 ? "" : url.slice(mark));
-    const body = Buffer.concat(pieces);
-    const request = { scheme, method, url, path, query, headers, body };
-    new Exchange(place, request, response, tcp).run();
-  });
+function receive(place, scheme, request, response, tcp) {
+  const { url } = request;
+  const mark = url.indexOf("?");
+  request.scheme = scheme;
+  request.path = mark < 0 ? url : url.slice(0, mark);
+  request.query = new URLSearchParams(mark < 0 ? "" : url.slice(mark));
+  new Exchange(place, request, response, tcp).run();
 }
 
 function settings() {

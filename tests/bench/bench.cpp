@@ -5,9 +5,9 @@
 //   bench DIRECTORY RESULT [TURNS [PART]]
 //
 // The contestants are programs in DIRECTORY; RESULT is written, a line
-// "metric<TAB>value<TAB>unit<TAB>note" each; a bar that the project set itself
-// stands in the note.  The same goes as a table to tests/README.md, but for a
-// trial with TURNS of its own.  With one PART alone nothing is written.
+// "metric<TAB>value<TAB>unit<TAB>note" each; a limit that the project set
+// itself stands in the note.  The same goes as a table to tests/README.md, but
+// for a trial with TURNS of its own.  With one PART alone nothing is written.
 //
 // All run on one core, and so does the server, which never changes its answer.
 // Bare libcurl is also measured beside itself: those are the metrics of noise,
@@ -16,7 +16,6 @@
 #include <curl/curl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,7 +29,6 @@
 #include <iterator>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/bench/constant_server.hpp"

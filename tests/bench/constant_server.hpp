@@ -5,8 +5,6 @@
 #ifndef DDBMUTEX_TESTS_BENCH_CONSTANT_SERVER_HPP
 #define DDBMUTEX_TESTS_BENCH_CONSTANT_SERVER_HPP
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,6 +27,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tests/support/listening.hpp"
 
 namespace bench {
 
@@ -159,7 +159,8 @@ class ConstantServer {
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) give_up("mmap");
     tally_ = new (shared) Tally;
-    const int listener = listen_on_loopback();
+    const int listener = tests::socket_on_loopback(port_);
+    if (listener < 0 || listen(listener, 256) != 0) give_up("a listener");
     const pid_t starter = getpid();
     pid_ = fork();
     if (pid_ == -1) give_up("fork");
@@ -186,21 +187,6 @@ class ConstantServer {
   Tally& tally() { return *tally_; }
 
  private:
-  int listen_on_loopback() {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (fd == -1 || bind(fd, generic, size) != 0 || listen(fd, 256) != 0 ||
-        getsockname(fd, generic, &size) != 0) {
-      give_up("a listening socket");
-    }
-    port_ = ntohs(address.sin_port);
-    return fd;
-  }
-
   // The 2745614147 is the CRC-32 of "{}".
   static std::string answer_of(time_t now) {
     char date[64];
@@ -250,7 +236,7 @@ class ConstantServer {
     return std::make_unique<ConstantConnection>(fd, *tally_);
   }
 
-  unsigned short port_ = 0;
+  int port_ = 0;
   Tally* tally_;
   pid_t pid_;
 };

@@ -7,7 +7,6 @@
 // REQUEST is a file that holds a whole request as it stands on the wire.
 #include <time.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

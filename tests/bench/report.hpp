@@ -3,7 +3,6 @@
 #ifndef DDBMUTEX_TESTS_BENCH_REPORT_HPP
 #define DDBMUTEX_TESTS_BENCH_REPORT_HPP
 
-#include <algorithm>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -45,22 +44,22 @@ class Report {
  public:
   explicit Report(std::string path) : path_(std::move(path)) {}
 
-  // An empty bar is none.
+  // An empty limit: there is none.
   void line(const std::string& metric, const Figure& figure, int digits,
             const std::string& unit, const std::string& note,
-            const std::string& bar = {}) {
+            const std::string& limit = {}) {
     const auto text = [digits](double value) {
       return format("%.*f", digits, value);
     };
     const std::string median = text(figure.median), min = text(figure.min),
                       max = text(figure.max);
     const std::string whole = "min " + min + ", max " + max + "; " + note +
-                              (bar.empty() ? "" : "; bar " + bar);
+                              (limit.empty() ? "" : "; limit " + limit);
     std::printf("  %-30s %10s %-12s %s\n", metric.c_str(), median.c_str(),
                 unit.c_str(), whole.c_str());
     lines_ += metric + "\t" + median + "\t" + unit + "\t" + whole + "\n";
     rows_ += "| `" + metric + "` | " + median + " | " + min + " | " + max +
-             " | " + unit + " | " + bar + " | " + note + " |\n";
+             " | " + unit + " | " + limit + " | " + note + " |\n";
   }
 
   // Only now: half a result would pass for a whole one.
@@ -76,7 +75,7 @@ class Report {
     if (end == text.npos) unsound(page + " has no place for the table");
     text.replace(begin + mark.size(), end - begin - mark.size(),
                  measured +
-                     "\n\n| metric | median | min | max | unit | bar | what |"
+                     "\n\n| metric | median | min | max | unit | limit | what |"
                      "\n|---|---|---|---|---|---|---|\n" +
                      rows_);
     replace_file(page, text);

@@ -211,9 +211,9 @@ bool has_members(dynamodb::Attribute::Type type) {
 void check_item(const dynamodb::Item& item, int levels) {
   claim(levels >= 0, "an item is nested within bounds");
   for (const dynamodb::Attribute& attribute : item) {
-    claim(
-        dynamodb::is_utf8(attribute.name) && dynamodb::is_utf8(attribute.value),
-        "an item is of UTF-8");
+    claim(ddbmutex::sigv4::is_utf8(attribute.name) &&
+              ddbmutex::sigv4::is_utf8(attribute.value),
+          "an item is of UTF-8");
     claim(has_text(attribute.type) || attribute.value.empty(),
           "no value but of the types that have one");
     claim(has_members(attribute.type) || attribute.members.empty(),

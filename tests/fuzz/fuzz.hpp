@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 
 #include "sigv4/text.hpp"

@@ -1,7 +1,6 @@
 // Header lines: those of an answer, as HttpAnswer::header() finds them, and
 // those of a request, as its signature sees them.
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@ const net = require("node:net");
 
 const HOST = "127.0.0.1";
 const OPENING_MS = 10000;
+const MAX_BODY = 16 << 20;
 
 // While a door is shut, nobody may get its port: so not one of those that the
 // kernel gives away by itself.
@@ -28,12 +29,15 @@ function likelyPort() {
 const PATIENT = { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 };
 
 class Door {
-  // `tls` is {key, cert}, or undefined.
+  // Calls `serve` with {method, url, headers, body}, the response, and the TCP
+  // connection, undefined if that has gone.  `tls` is {key, cert}, or undefined.
   constructor(serve, tls) {
+    const receive = (incoming, response) =>
+      this.#receive(incoming, response, serve);
     const server =
       tls === undefined
-        ? http.createServer(PATIENT, serve)
-        : https.createServer({ ...PATIENT, ...tls }, serve);
+        ? http.createServer(PATIENT, receive)
+        : https.createServer({ ...PATIENT, ...tls }, receive);
     server.on("clientError", (_, socket) => socket.destroy());
     this.server = server;
     this.port = 0;
@@ -63,10 +67,23 @@ class Door {
     await closed;
   }
 
-  // The TCP connection below a request's socket, which may be one of TLS;
-  // undefined if it has gone.
-  tcpOf(socket) {
-    return this.sockets.get(socket.remotePort);
+  // One that does not come whole never was.
+  #receive(incoming, response, serve) {
+    const tcp = this.sockets.get(incoming.socket.remotePort);
+    const pieces = [];
+    let size = 0;
+    incoming.on("error", () => {});
+    response.on("error", () => {});
+    incoming.on("data", (piece) => {
+      size += piece.length;
+      if (size > MAX_BODY) tcp?.resetAndDestroy();
+      pieces.push(piece);
+    });
+    incoming.on("end", () => {
+      const { method, url, headers } = incoming;
+      const body = Buffer.concat(pieces);
+      serve({ method, url, headers, body }, response, tcp);
+    });
   }
 
   #listen(port) {

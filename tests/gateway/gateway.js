@@ -36,8 +36,6 @@ const { Signatures } = require("./signature");
 const { startControl } = require("./control");
 const { Tables } = require("./tables");
 
-const MAX_BODY = 16 << 20;
-
 class Gateway {
   constructor(options) {
     const seed = Number(options.seed);
@@ -122,31 +120,16 @@ class Gateway {
   }
 
   #door(tls) {
-    const door = new Door((request, response) => {
-      this.#receive(request, response, door.tcpOf(request.socket));
-    }, tls);
-    return door;
+    return new Door(
+      (request, response, tcp) => this.#receive(request, response, tcp),
+      tls,
+    );
   }
 
-  // One that does not come whole never was.
-  #receive(incoming, response, tcp) {
-    const pieces = [];
-    let size = 0;
-    incoming.on("error", () => {});
-    response.on("error", () => {});
-    incoming.on("data", (piece) => {
-      size += piece.length;
-      if (size > MAX_BODY) tcp?.resetAndDestroy();
-      pieces.push(piece);
-    });
-    incoming.on("end", () => {
-      const { headers, method, url } = incoming;
-      const target = headers["x-amz-target"] ?? "";
-      const action = target.slice(target.indexOf(".") + 1) || "?";
-      const body = Buffer.concat(pieces);
-      const request = { method, url, action, headers, body };
-      this.#run(new Exchange(this, request, response, tcp), action);
-    });
+  #receive(request, response, tcp) {
+    const target = request.headers["x-amz-target"] ?? "";
+    request.action = target.slice(target.indexOf(".") + 1) || "?";
+    this.#run(new Exchange(this, request, response, tcp), request.action);
   }
 
   async #run(exchange, action) {

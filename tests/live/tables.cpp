@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/ask.hpp"

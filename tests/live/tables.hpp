@@ -14,7 +14,6 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ddbmutex/dynamodb/client.hpp"

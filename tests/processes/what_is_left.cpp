@@ -11,7 +11,6 @@
 // All that it is told is disguised: each byte as two hexadecimal digits, with
 // kDisguise over it.  So it has no copy of a secret but what the library made,
 // or was given and is to wipe.
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>

@@ -5,7 +5,6 @@
 #include <exception>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "tests/support/mutex_kit.hpp"

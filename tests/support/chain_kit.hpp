@@ -15,8 +15,6 @@
 #include <iterator>
 #include <sstream>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"

@@ -1,12 +1,9 @@
 #include "tests/support/engine.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +25,7 @@
 #include "sigv4/url.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/json_string.hpp"
+#include "tests/support/listening.hpp"
 
 using namespace ddbmutex;
 
@@ -53,17 +51,11 @@ std::string tests_directory() {
 }
 
 int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  const bool bound =
-      fd >= 0 && bind(fd, any, size) == 0 && getsockname(fd, any, &size) == 0;
-  if (fd >= 0) close(fd);
-  if (!bound) fail("no free port");
-  return ntohs(address.sin_port);
+  int port = 0;
+  const int fd = socket_on_loopback(port);
+  if (fd < 0) fail("no free port");
+  close(fd);
+  return port;
 }
 
 std::vector<std::string> command(EngineKind kind, int port) {
@@ -303,9 +295,8 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
   options.ca_file = variable("AWS_CA_BUNDLE", "");
   sigv4::Exchange exchange{options};
   start(exchange, url, headers, body);
-  sigv4::Exchange* const driven = &exchange;
   if (exchange.under_way()) {
-    sigv4::drive(&driven, 1, BootClock::now() + kPlenty, nullptr);
+    sigv4::drive(exchange, BootClock::now() + kPlenty, nullptr);
   }
   exchange.end(sigv4::Transport::timed_out);
   return std::move(exchange.answer());

@@ -12,8 +12,6 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_ENGINE_HPP
 #define DDBMUTEX_TESTS_SUPPORT_ENGINE_HPP
 
-#include <sys/types.h>
-
 #include <iosfwd>
 #include <memory>
 #include <mutex>

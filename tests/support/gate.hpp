@@ -13,7 +13,6 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "tests/support/engine.hpp"
 #include "tests/support/scripted_server.hpp"

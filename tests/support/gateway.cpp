@@ -149,7 +149,6 @@ int GatewayCounts::all_faults() const { return sum(faults_); }
 int GatewayCounts::applied(const std::string& action) const {
   return one_of(applied_, action);
 }
-int GatewayCounts::all_applied() const { return sum(applied_); }
 int GatewayCounts::good_signatures() const {
   return one_of(signatures_, "good");
 }

@@ -80,7 +80,6 @@ class GatewayCounts {
   int all_faults() const;
   // That the engine answered, second copies and late ones too, by action.
   int applied(const std::string& action) const;
-  int all_applied() const;
   int good_signatures() const;
   int bad_signatures() const;    // Wrong, of unknown keys, or none.
   int early_signatures() const;  // Right, but "expired" by its clock.

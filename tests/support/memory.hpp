@@ -87,12 +87,13 @@ class Needle {
 
   // A whole, or any 24 bytes of it.
   bool is_in(std::string_view text) const {
-    for (std::size_t at = 0; at + kPart <= hidden_.size(); at += kPart / 2) {
-      const auto found = std::search(
-          text.begin(), text.end(), hidden_.begin() + static_cast<long>(at),
-          hidden_.begin() + static_cast<long>(at + kPart),
-          [](char a, char b) { return a == static_cast<char>(~b); });
-      if (found != text.end()) return true;
+    for (std::size_t part = 0; part + kPart <= hidden_.size();
+         part += kPart / 2) {
+      const auto first = static_cast<char>(~hidden_[part]);
+      for (std::size_t at = text.find(first); at != text.npos;
+           at = text.find(first, at + 1)) {
+        if (has_part(text.substr(at), part)) return true;
+      }
     }
     return false;
   }
@@ -124,6 +125,15 @@ class Needle {
  private:
   static constexpr std::size_t kPart = 24;
   static constexpr std::size_t kPiece = 1 << 20;
+
+  bool has_part(std::string_view text, std::size_t part) const {
+    std::size_t same = 0;
+    while (same < kPart && same < text.size() &&
+           text[same] == static_cast<char>(~hidden_[part + same])) {
+      ++same;
+    }
+    return same == kPart;
+  }
 
   static std::vector<std::pair<std::uintptr_t, std::uintptr_t>> writable() {
     std::vector<std::pair<std::uintptr_t, std::uintptr_t>> all;

@@ -1,6 +1,5 @@
 #include "tests/support/process.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -9,8 +9,6 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_PROCESS_HPP
 #define DDBMUTEX_TESTS_SUPPORT_PROCESS_HPP
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <optional>
 #include <string>

@@ -1,10 +1,8 @@
 #include "tests/support/scripted_server.hpp"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <linux/sockios.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -23,6 +21,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+
+#include "tests/support/listening.hpp"
 
 namespace tests {
 namespace {
@@ -445,28 +445,13 @@ std::thread without_signals(std::function<void()> body) {
   return thread;
 }
 
-int bound_on_loopback(int* port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (fd < 0 || bind(fd, any, size) != 0 || getsockname(fd, any, &size) != 0) {
-    fail("cannot have a port");
-  }
-  *port = ntohs(address.sin_port);
-  return fd;
-}
-
 }  // namespace
 
-ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door,
-                               Calls calls)
+ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door)
     : handler_(std::move(handler)),
-      calls_(calls),
       tls_(scheme == Scheme::https ? std::make_unique<Tls>() : nullptr),
-      listener_(bound_on_loopback(&port_)) {
+      listener_(socket_on_loopback(port_)) {
+  if (listener_ < 0) fail("cannot have a port");
   if (door == Door::open) open();
 }
 
@@ -543,7 +528,7 @@ Reply ScriptedServer::reply_to(SeenRequest request, SeenRequest* seen) {
   Reply reply;
   int released;
   {
-    std::unique_lock<std::mutex> one_at_a_time(handler_mutex_);
+    const std::lock_guard<std::mutex> one_at_a_time(handler_mutex_);
     std::unique_lock<std::mutex> lock(mutex_);
     released = releases_;
     request.number = static_cast<int>(requests_.size()) + 1;
@@ -554,7 +539,6 @@ Reply ScriptedServer::reply_to(SeenRequest request, SeenRequest* seen) {
       script_.pop_front();
     } else if (handler_) {
       lock.unlock();
-      if (calls_ == Calls::at_once) one_at_a_time.unlock();
       reply = handler_(request);
     }
   }
@@ -677,7 +661,6 @@ struct Resolver {
   bool faked = false;                  // GUARDED_BY(mutex)
   bool hangs = false;                  // GUARDED_BY(mutex)
   std::vector<std::string> addresses;  // GUARDED_BY(mutex)
-  int calls = 0;                       // GUARDED_BY(mutex)
   int waiting = 0;                     // GUARDED_BY(mutex)
 };
 
@@ -716,7 +699,6 @@ FakeNames::FakeNames(std::vector<std::string> addresses) {
   resolver().faked = true;
   resolver().hangs = false;
   resolver().addresses = std::move(addresses);
-  resolver().calls = 0;
 }
 
 FakeNames::FakeNames(Hanging) : FakeNames(std::vector<std::string>{}) {
@@ -732,12 +714,6 @@ FakeNames::~FakeNames() {
   resolver().faked = false;
 }
 
-bool FakeNames::wait_for_calls(int count) {
-  std::unique_lock<std::mutex> lock(resolver().mutex);
-  return resolver().changed.wait_for(
-      lock, kPlenty, [count] { return resolver().calls >= count; });
-}
-
 }  // namespace tests
 
 // Found by libcurl before the C library's.
@@ -749,7 +725,6 @@ extern "C" int getaddrinfo(const char* name, const char* service,
     lock.unlock();
     return tests::resolve_really(name, service, hints, result);
   }
-  ++fake.calls;
   ++fake.waiting;
   fake.changed.notify_all();
   fake.changed.wait(lock, [&fake] { return !fake.hangs; });

@@ -110,15 +110,11 @@ class ScriptedServer {
 
   enum class Door { open, shut };
 
-  enum class Calls { one_at_a_time, at_once };
-
   // Without a handler a request gets 200 and "{}".  Handlers are called one
-  // at a time, in the order in which requests have come; or at once, each in
-  // the thread of its connection, for a handler that takes long.  While the
-  // door is shut nobody listens at the port: a connection is refused.
+  // at a time, in the order in which requests have come.  While the door is
+  // shut nobody listens at the port: a connection is refused.
   explicit ScriptedServer(Handler handler = nullptr,
-                          Scheme scheme = Scheme::http, Door door = Door::open,
-                          Calls calls = Calls::one_at_a_time);
+                          Scheme scheme = Scheme::http, Door door = Door::open);
   ~ScriptedServer();  // Ends all connections, joins all threads.
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
@@ -168,7 +164,6 @@ class ScriptedServer {
   Reply ask(const Handler& handler, const SeenRequest& request);
 
   const Handler handler_;
-  const Calls calls_;
   std::unique_ptr<Tls> tls_;
   int port_ = 0;  // Before listener_, which sets it.
   int listener_;
@@ -203,8 +198,6 @@ class FakeNames {
   ~FakeNames();
   FakeNames(const FakeNames&) = delete;
   FakeNames& operator=(const FakeNames&) = delete;
-
-  bool wait_for_calls(int count);  // False if it takes too long.
 };
 
 }  // namespace tests

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
 #include <string>
 
 #include "tests/support/files.hpp"
@@ -33,6 +34,12 @@ inline Ran shell(const std::string& commands) {
   const int status = pclose(pipe);
   if (WIFEXITED(status)) ran.status = WEXITSTATUS(status);
   return ran;
+}
+
+// The compiler of this build.
+inline std::string compiler() {
+  const char* name = std::getenv("CXX");
+  return name == nullptr ? "c++" : name;
 }
 
 }  // namespace tests

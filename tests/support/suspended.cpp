@@ -3,10 +3,8 @@
 #include <dlfcn.h>
 #include <poll.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <climits>
 
 namespace tests {
 

@@ -39,7 +39,7 @@ bool eventually(const Condition& condition,
   const ddbmutex::BootTime end = ddbmutex::BootClock::now() + time;
   while (!condition()) {
     if (ddbmutex::BootClock::now() >= end) return false;
-    pause(std::chrono::milliseconds(2));
+    pause(std::chrono::milliseconds(5));
   }
   return true;
 }

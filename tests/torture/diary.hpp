@@ -3,7 +3,7 @@
 //
 //   Diary diary(diary_path(logs, {3, 12}, "lock-5"));
 //   diary.wants(0, now(), "lock");
-//   diary.acquired(0, now(), mutex.fencing_token(), 7);
+//   diary.acquired(0, now(), mutex.fencing_token());
 //   diary.held(time, time + mutex.remaining());
 //
 // A line a write(2), so that what was said stands if its writer is killed; all
@@ -103,14 +103,10 @@ class Diary : public Writer {
   void acquired(int thread, nanoseconds time) {
     say("acquired" + word(thread) + word(time));
   }
-  // Of a kept row: and what was stored with it.
-  void acquired(int thread, nanoseconds time, std::uint64_t token,
-                std::uint64_t stored) {
-    say("acquired" + word(thread) + word(time) + " " + std::to_string(token) +
-        " " + std::to_string(stored));
+  // Of a kept row.
+  void acquired(int thread, nanoseconds time, std::uint64_t token) {
+    say("acquired" + word(thread) + word(time) + " " + std::to_string(token));
   }
-  // The token was stored with the release, which is confirmed.
-  void stored(std::uint64_t token) { say("stored " + std::to_string(token)); }
   void held(nanoseconds time, nanoseconds until) {
     say("held" + word(time) + word(until));
   }
@@ -166,11 +162,6 @@ class Events : public Writer {
   // By somebody new, when all workers had ended.
   void taken(const std::string& name, std::uint64_t token) {
     say("taken " + name + " " + std::to_string(token));
-  }
-  // A kept row in the end: "intact", or what is wrong with it.
-  void row(const std::string& name, std::uint64_t token,
-           const std::string& state) {
-    say("row " + name + " " + std::to_string(token) + " " + on_one_line(state));
   }
 
  private:

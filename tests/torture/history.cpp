@@ -96,7 +96,6 @@ class LogReader {
     if (word == "without") return without(words);
     if (word == "lost_seen") return lost_seen(words);
     if (word == "lost") return lost(words);
-    if (word == "stored") return words.number(log_.stored.emplace_back());
     if (word == "clocks") return clocks(words);
     if (word == "kept") log_.kept = true;
     return word == "kept";
@@ -149,9 +148,7 @@ class LogReader {
     if (!wait) return false;
     got.wanted = wait->begin;
     got.asked = got.promised = got.acquired;
-    if (log_.kept && !(words.number(got.token) && words.number(got.stored))) {
-      return false;
-    }
+    if (log_.kept && !words.number(got.token)) return false;
     if (!open_.empty()) log_.doubles.push_back(log_.acquisitions.size());
     open_.push_back(log_.acquisitions.size());
     log_.acquisitions.push_back(got);
@@ -238,7 +235,6 @@ class EventReader {
     if (!words.text(word)) return false;
     if (word == "down" || word == "up") return outage(words, word == "down");
     if (word == "taken") return taken(words);
-    if (word == "row") return row(words);
     return of_a_process(word, words);
   }
 
@@ -254,14 +250,6 @@ class EventReader {
     if (!words.text(taken.name) || !words.number(taken.token)) return false;
     history_.taken.push_back(taken);
     return true;
-  }
-
-  bool row(Words& words) {
-    KeptRow row;
-    if (!words.text(row.name) || !words.number(row.token)) return false;
-    row.state = words.rest();
-    history_.rows.push_back(row);
-    return !row.state.empty();
   }
 
   bool of_a_process(const std::string& word, Words& words) {

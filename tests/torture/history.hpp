@@ -65,7 +65,6 @@ struct Acquisition {
   std::optional<nanoseconds> let_go;
   std::string error;  // What release() reported.
   Token token = 0;    // 0: the row is not kept.
-  Token stored = 0;   // The token that an earlier holder had stored; 0: none.
 
   bool held() const { return promised > acquired; }
   // Nobody else may hold the lock meanwhile: until it was given up, or else
@@ -82,8 +81,7 @@ struct MutexLog {
   bool kept = false;  // The row outlives the lock.
   std::vector<Acquisition> acquisitions;
   std::vector<Refusal> refusals;
-  std::vector<Token> stored;  // Tokens that confirmed releases have stored.
-  std::size_t losses = 0;     // Calls of on_lost.
+  std::size_t losses = 0;  // Calls of on_lost.
   // Acquisitions that came before an earlier one of this mutex was over.
   std::vector<std::size_t> doubles;
   // A call had not returned, a lock was not released, or the last line is cut
@@ -120,21 +118,13 @@ struct Taken {
   Token token = 0;
 };
 
-// A kept row after the run.
-struct KeptRow {
-  std::string name;
-  Token token = 0;
-  std::string state;  // "intact", or what is wrong with it.
-};
-
 // --- All of it ---------------------------------------------------------------
 
 struct History {
   std::vector<MutexLog> logs;
   std::map<std::pair<int, int>, Lifetime> lives;  // By process and incarnation.
-  std::size_t outages = 0;  // Of the gateway.
+  std::size_t outages = 0;                        // Of the gateway.
   std::vector<Taken> taken;
-  std::vector<KeptRow> rows;
   std::string problem;  // What is wrong with the driver's events.
 
   nanoseconds begin{};  // The first start.

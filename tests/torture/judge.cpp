@@ -1,6 +1,5 @@
 #include "tests/torture/judge.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <set>
 #include <utility>

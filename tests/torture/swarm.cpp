@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
 #include "tests/support/waiting.hpp"
 

@@ -1,8 +1,6 @@
 #include "tests/torture/tokens.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 namespace torture {
 namespace {
@@ -26,7 +24,6 @@ class Judge {
       if (log.name != name) continue;
       for (const Acquisition& it : log.acquisitions)
         all_.push_back({&log, &it});
-      stored_.insert(log.stored.begin(), log.stored.end());
       kept_ = kept_ || log.kept;
     }
     std::sort(all_.begin(), all_.end(), [](const Got& a, const Got& b) {
@@ -39,7 +36,6 @@ class Judge {
     judge_each();
     judge_order();
     judge_calls();
-    judge_stored();
     judge_end();
     return std::move(problems_);
   }
@@ -107,18 +103,6 @@ class Judge {
     }
   }
 
-  // Who takes the lock finds what the last confirmed release left, or what one
-  // after it did that nobody confirmed.
-  void judge_stored() {
-    for (const Got& got : all_) {
-      const auto next = stored_.lower_bound(got.it->token);
-      const Token least = next == stored_.begin() ? 0 : *std::prev(next);
-      if (got.it->stored >= least && got.it->stored < got.it->token) continue;
-      wrong("gave " + words_of(got) + " with what " + words_of(got.it->stored) +
-            " stored, not " + words_of(least));
-    }
-  }
-
   void judge_end() {
     const Token highest = all_.empty() ? 0 : all_.back().it->token;
     for (const Taken& taken : history_.taken) {
@@ -126,21 +110,12 @@ class Judge {
       wrong("gave " + words_of(taken.token) + " after the run, and " +
             words_of(highest) + " in it");
     }
-    const auto row =
-        std::find_if(history_.rows.begin(), history_.rows.end(),
-                     [this](const KeptRow& one) { return one.name == name_; });
-    if (row == history_.rows.end()) return wrong("has no row in the end");
-    if (row->state != "intact") return wrong("has a row that is " + row->state);
-    if (row->token >= std::max<Token>(highest, all_.size())) return;
-    wrong("has a row with the token " + words_of(row->token) + " after " +
-          words_of(all_.size()) + " acquisitions up to " + words_of(highest));
   }
 
   const History& history_;
   const std::string name_;
   bool kept_ = false;
-  std::vector<Got> all_;    // By token.
-  std::set<Token> stored_;  // By confirmed releases.
+  std::vector<Got> all_;  // By token.
   std::vector<std::string> problems_;
 };
 

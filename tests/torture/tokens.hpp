@@ -1,7 +1,6 @@
 // Whether the fencing tokens of kept rows kept their promise in one run of the
 // torture.  Each acquisition of a name got a higher token than those before it,
-// and no token was given twice.  No row was deleted, and none lost what others
-// had stored with it.
+// and no token was given twice.
 //
 //   for (const std::string& one : judge_tokens(history)) print(one);
 #ifndef DDBMUTEX_TESTS_TORTURE_TOKENS_HPP

@@ -26,6 +26,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "ddbmutex.hpp"
@@ -34,11 +35,11 @@
 #include "tests/support/gateway.hpp"
 #include "tests/support/in_memory.hpp"
 #include "tests/support/interrupted.hpp"
+#include "tests/support/waiting.hpp"
 #include "tests/torture/diary.hpp"
 #include "tests/torture/history.hpp"
 #include "tests/torture/judge.hpp"
 #include "tests/torture/mischief.hpp"
-#include "tests/torture/rows.hpp"
 #include "tests/torture/swarm.hpp"
 
 namespace {
@@ -94,6 +95,32 @@ tests::GatewaySettings gateway_settings(std::uint32_t seed) {
 
 // --- The run -----------------------------------------------------------------
 
+// Takes a lock when all is over, and writes among the events that it got it.
+void take(int lock, const std::shared_ptr<ddbmutex::Table>& table,
+          torture::Events& events) {
+  ddbmutex::Options options;
+  options.table = table;
+  options.ttl = 60s;  // However slow the machine is.
+  options.request_timeout = 20s;
+  options.keep_row = torture::is_kept(lock);
+  const std::string name = torture::lock_name(lock);
+  ddbmutex::DdbMutex mutex(name, options);
+  std::error_code ec;
+  if (mutex.try_lock_for(tests::kPlenty, ec)) {
+    events.taken(name, mutex.fencing_token());
+    mutex.release(ec);
+  }
+}
+
+void take_all(const std::shared_ptr<ddbmutex::Table>& table,
+              torture::Events& events) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < torture::kNames; ++i) {
+    threads.emplace_back([i, &table, &events] { take(i, table, events); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 class Run {
  public:
   Run(seconds time, std::uint32_t seed, const Places& places)
@@ -106,7 +133,6 @@ class Run {
   // Returns how many faults the gateway did.
   int run() {
     for (const auto& fault : torture::faults()) gateway_.add(fault);
-    torture::make_rows(table_at(tests::at(engine_)));  // Past the gateway.
     begin_ = now();
     const auto deeds =
         torture::plan(seed_, time_, tests::FakeCalendar::works());

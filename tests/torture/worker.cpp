@@ -12,9 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -79,14 +77,13 @@ class Witnessed {
     std::string path;  // Of the diary.
     milliseconds lease;
     bool kept;
-    bool must_exist;
   };
 
   Witnessed(const Settings& settings, std::shared_ptr<ddbmutex::Table> table)
       : diary(settings.path),
         ttl(settings.lease),
         kept(settings.kept),
-        mutex(settings.name, options(settings, std::move(table))) {
+        mutex(settings.name, options(std::move(table))) {
     diary.clocks(tests::calendar_offset(), tests::boot_clock_offset());
     if (kept) diary.kept();
   }
@@ -97,13 +94,11 @@ class Witnessed {
   DdbMutex mutex;
 
  private:
-  ddbmutex::Options options(const Settings& settings,
-                            std::shared_ptr<ddbmutex::Table> table) {
+  ddbmutex::Options options(std::shared_ptr<ddbmutex::Table> table) {
     ddbmutex::Options all;
     all.table = std::move(table);
     all.ttl = ttl;
     all.keep_row = kept;
-    all.only_if_exists = kept && settings.must_exist;
     all.first_poll = 5ms;
     all.longest_poll = 100ms;
     all.patience = kPatience;
@@ -152,20 +147,13 @@ class Hand {
     }
     const nanoseconds time = now();
     if (taken && one.kept) {
-      one.diary.acquired(thread_, time, one.mutex.fencing_token(),
-                         stored_with(one));
+      one.diary.acquired(thread_, time, one.mutex.fencing_token());
     } else if (taken) {
       one.diary.acquired(thread_, time);
     } else {
       one.diary.without(thread_, time, why(ec));
     }
     return taken;
-  }
-
-  // What a holder before has left there: its token.
-  static std::uint64_t stored_with(const Witnessed& one) {
-    const auto data = one.mutex.data();
-    return data ? std::strtoull(data->c_str(), nullptr, 10) : 0;
   }
 
   static std::string why(const std::error_code& ec) {
@@ -213,23 +201,12 @@ class Hand {
 
   void give_back(Witnessed& one) {
     std::error_code ec;
-    const int way = chance_.up_to(one.kept ? 2 : 1);
-    if (way == 0) {
+    if (chance_.one_in(2)) {
       one.mutex.unlock();
-    } else if (way == 1) {
-      one.mutex.release(ec);
     } else {
-      store(one, ec);
+      one.mutex.release(ec);
     }
     one.diary.let_go(now(), ec ? ec.message() : "");
-  }
-
-  static void store(Witnessed& one, std::error_code& ec) {
-    const std::uint64_t token = one.mutex.fencing_token();
-    ddbmutex::Changes changes;
-    changes.data = std::to_string(token);
-    one.mutex.release(changes, ec);
-    if (!ec) one.diary.stored(token);
   }
 
   const int thread_;
@@ -246,10 +223,9 @@ All all_mutexes(const std::string& logs, const torture::Life& life,
     const auto lease = kShortestLease +
                        std::chrono::duration_cast<milliseconds>(
                            chance.mostly_short(kLongestLease - kShortestLease));
-    const bool must_exist = life.process % 2 == 0;
     all.push_back(std::make_unique<Witnessed>(
         Witnessed::Settings{name, torture::diary_path(logs, life, name), lease,
-                            torture::is_kept(i), must_exist},
+                            torture::is_kept(i)},
         table));
   }
   return all;

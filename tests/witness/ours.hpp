@@ -3,9 +3,7 @@
 #ifndef DDBMUTEX_TESTS_WITNESS_OURS_HPP
 #define DDBMUTEX_TESTS_WITNESS_OURS_HPP
 
-#include <chrono>
 #include <ctime>
-#include <string>
 
 #include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/keys/credentials.hpp"

@@ -194,7 +194,6 @@ void Exchange::act_if_due(BootTime now) {
 
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker) {
-  if (count == 0) return wait_for(waker, nullptr, deadline);
   World& world = World::the();
   world.step();
   const Outside outside;
@@ -218,7 +217,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   }
 }
 
-void wait_for(Waker* own, const Waker* other, BootTime deadline) {
+void wait_until(BootTime deadline, Waker* own, const Waker* other) {
   World& world = World::the();
   world.step();
   const Outside outside;

@@ -4,8 +4,6 @@
 #ifndef DDBMUTEX_TESTS_WORLD_RUNNER_HPP
 #define DDBMUTEX_TESTS_WORLD_RUNNER_HPP
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
