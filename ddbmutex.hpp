@@ -676,9 +676,9 @@ struct TableOptions {
 // fetches keys, and one calls the logger if there is one.  At most 128 renewals
 // are in flight; leases that end first are renewed first.  At most 32
 // releases that calls left unfinished are in flight, and at most 16 takes that
-// calls gave up.  At most 1,000 releases are queued.  If there are more, the
-// one whose lease ends first is dropped, and its lock becomes free when that
-// lease ends.
+// calls gave up.  At most 1,000 releases are queued.  Of more, the release of
+// the lease that ends first is dropped.  That lock becomes free when its lease
+// ends.
 class Table {
  public:
   // Sends nothing.  Throws an Error (bad_option) that names what is wrong or

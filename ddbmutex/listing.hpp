@@ -31,8 +31,8 @@ LockInfo describe(dynamodb::Item&& item, const TableOptions& options,
 dynamodb::Selection selection_of(const TableOptions& options,
                                  const std::vector<std::string>& more = {});
 
-// Describes the next item whose key begins with the table's prefix.  Nothing if
-// there is none.
+// Describes the next item whose key begins with the table's prefix.  Returns
+// nullopt after the last one.
 std::optional<LockInfo> describe_next(dynamodb::Items& items,
                                       const TableOptions& options);
 

@@ -226,7 +226,7 @@ void Exchange::set_url(const std::string& url) {
   if (good) url_ = url;
 }
 
-// Makes libcurl's list of headers, whose entries point to our own strings.
+// Makes libcurl's list of headers.  Its entries point to our own strings.
 void Exchange::link_headers() {
   // Not const, because libcurl's list is not.
   static char accept[] = "Accept:", type[] = "Content-Type:",
@@ -449,8 +449,8 @@ std::size_t Exchange::size_of_body(std::size_t so_far) const {
       std::clamp<std::uint64_t>(announced, so_far, max_body_));
 }
 
-// A body may hold keys.  So memory that is too small for it is wiped, and so is
-// libcurl's buffer, which libcurl frees without wiping it.
+// A body may hold keys.  If it needs more memory, the old memory is wiped.
+// libcurl's buffer is wiped, too, because libcurl does not do that.
 bool Exchange::take_body(char* data, std::size_t size) {
   std::string& body = answer_.body;
   const bool fits = size <= max_body_ - body.size();

@@ -93,9 +93,10 @@ struct Answer {
   std::size_t bytes = 0;  // Of the body.
   // The keys were refused, but there may be newer ones.
   bool other_keys = false;
-  // The part of a TransactWriteItems that made DynamoDB cancel it, counted from
-  // 0; -1 if DynamoDB names none.  If it names several, this is the first whose
-  // condition failed, or else the first.  `fault` and `message` belong to it.
+  // The number, from 0 on, of the part of a TransactWriteItems that made
+  // DynamoDB cancel it.  -1: DynamoDB names none.  If it names several, this is
+  // the first with a failed condition, or else the first.  `fault` and
+  // `message` belong to it.
   int part = -1;
   std::chrono::milliseconds retry_after{0};  // As the service asks.
   BootTime sent_at{};                        // Before the request left.

@@ -84,9 +84,8 @@ void Leases::unplan(HeldLease& held) {
   set_alarm(held);
 }
 
-// The lease whose claim ends first is renewed first.  If its last renewal got
-// no answer, it is sorted as if it had just been renewed.  So requests that
-// hang do not hold up the others.
+// Claims that end first are renewed first.  A renewal that got no answer is
+// repeated after the others, so that requests that hang do not hold them up.
 BootTime Leases::due_key(const HeldLease& held) {
   const BootTime end = held.lease.claim_end();
   return !held.retry.empty() && held.retry.front().unanswered()

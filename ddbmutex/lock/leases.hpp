@@ -75,8 +75,8 @@ struct Leases {
   // renews, or if max_hold is over by then.
   void plan_renewal(HeldLease& held, BootTime when);
   void unplan(HeldLease& held);
-  // The order of `due`: by the end of the claim, but a lease whose last renewal
-  // was not answered comes as if it ended one ttl later.
+  // What sorts `due`: the end of the claim.  One ttl is added if the last
+  // renewal got no answer.
   static BootTime due_key(const HeldLease& held);
   // Sets when the notifier next has something to report.
   void set_alarm(HeldLease& held);

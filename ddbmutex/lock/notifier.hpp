@@ -23,7 +23,7 @@ class Notifier {
   bool reports_to(const MutexSettings& settings) const;
 
  private:
-  // Marks each lease as lost whose claim has ended.
+  // Marks leases as lost once their claims have ended.
   void lose_ended(BootTime now);
   News next_news(HeldLeasePtr& held);
   // Logs the event, then calls the stop callback and the listener.  Unlocks the

@@ -228,8 +228,7 @@ ServiceTime Lease::unused_stamp(ServiceTime at_least) const {
   if (attempts_ >= kAttemptNumbers) {
     at_least = std::max(at_least, highest_dropped_ + nanoseconds(1));
   }
-  // The first time from `at_least` on whose last three digits are the attempt's
-  // number.
+  // Not before `at_least`.  Its last three digits are the attempt's number.
   constexpr nanoseconds kStep(kAttemptNumbers);
   ServiceTime stamp =
       at_least / kStep * kStep + nanoseconds(attempts_ % kAttemptNumbers);

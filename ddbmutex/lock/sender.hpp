@@ -2,8 +2,8 @@
 // callers abandoned.
 //
 // Limits:
-// - 32 renewals and 32 releases are in flight.  The renewal whose claim ends
-//   first goes first.  One that got no answer goes last.
+// - 32 renewals and 32 releases are in flight.  Claims that end first are
+//   renewed first.  A renewal that got no answer is repeated after the others.
 // - 100 renewals begin per second, or 2.25 times as many as all leases need if
 //   that is more.  So a backlog is worked off gradually.  A renewal that fails
 //   does not count.
