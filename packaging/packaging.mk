@@ -15,10 +15,14 @@ $(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 
-# A program without exceptions, and the library of two files without them.
+# The two files, compiled once for several tests: without exceptions, for a
+# program that has none, and as the shared library, which they install.  As
+# C++23, because all else is C++17.
+NOEXCEPT := build/noexcept-$(notdir $(CXX))-$(cxxstd)
 noexcept: amalgamation
-	+@$(MAKE) --no-print-directory config=noexcept ONE_FILE=1 \
-	  build/noexcept-$(notdir $(CXX))-$(cxxstd)/examples/without_exceptions
+	+@$(MAKE) --no-print-directory config=noexcept \
+	  CXXFLAGS_noexcept='-O0 -std=c++2b' LIB_OBJECTS=$(NOEXCEPT)/libddbmutex.so.o \
+	  $(NOEXCEPT)/libddbmutex.so $(NOEXCEPT)/examples/without_exceptions
 # This program has no exceptions, even if the library has.  UBSan's check of
 # vptrs needs RTTI.
 $(BUILD)/examples/without_exceptions.o: private CXXFLAGS += -fno-exceptions \

@@ -1,40 +1,53 @@
-// A lock's requests over a real connection, against a server
-// that answers by script.
+// What decides about one call for the lock: an attempt's requests, against a
+// server that answers by script; whether and when one that failed is tried
+// again; and the queue in which the threads of a process wait.
 #include <rapidjson/document.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "ddbmutex/dynamodb/retry.hpp"
 #include "ddbmutex/lock/attempt.hpp"
 #include "ddbmutex/lock/leases.hpp"
+#include "ddbmutex/lock/queue.hpp"
+#include "sigv4/backoff.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/party.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/words.hpp"
 
-using namespace ddbmutex;
+namespace dynamodb = ddbmutex::dynamodb;
+namespace lock = ddbmutex::lock;
+namespace sigv4 = ddbmutex::sigv4;
 using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::BootClock;
 using dynamodb::Answer;
 using dynamodb::Fault;
+using dynamodb::is_transient;
+using dynamodb::Retry;
+using dynamodb::RetryBudget;
 using lock::Call;
+using lock::Queue;
 using lock::Request;
+using lock::Waits;
+using sigv4::Backoff;
+using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using tests::actions;
-using tests::failure;
-using tests::http_date;
-using tests::kPlenty;
-using tests::Party;
-using tests::PartySettings;
-using tests::Reply;
-using tests::ScriptedServer;
-using tests::SeenRequest;
-using tests::Stopwatch;
-using tests::with_header;
-using tests::word;
+using std::chrono::seconds;
+using Entry = Queue::Entry;
+using Urgency = Retry::Urgency;
 using Verb = Request::Verb;
+
+// === An attempt's requests ===================================================
 
 namespace {
 
@@ -153,9 +166,9 @@ BOOST_AUTO_TEST_CASE(refused_signature_of_another_time_is_signed_anew_once) {
 
 // It has changed nothing, and there is nothing to take back.
 BOOST_AUTO_TEST_CASE(look_that_is_given_up_is_ended) {
-  ScriptedServer server([](const SeenRequest&) { return tests::hanging(); });
+  ScriptedServer server([](const SeenRequest&) { return hanging(); });
   Party party(new_at(server));
-  tests::Limits limits{BootClock::now() + 2s};
+  Limits limits{BootClock::now() + 2s};
   limits.keeps_request = true;
   const int tokens = party.budget.tokens();
   BOOST_TEST(party.run(Call::take, limits) == "again");
@@ -208,7 +221,7 @@ BOOST_AUTO_TEST_CASE(claims_are_checked_while_no_other_thread_uses_them) {
   Party party(at(server));
   lock::Leases leases(party.client, party.budget);
   lock::Leases::Guard guard(leases.mutex);
-  tests::Aside checks([&] { leases.check_clock(); });
+  Aside checks([&] { leases.check_clock(); });
   BOOST_TEST(checks.rests());
   BOOST_TEST(!checks.done());
   guard.unlock();
@@ -228,6 +241,324 @@ BOOST_AUTO_TEST_CASE(what_a_run_came_to_is_forgotten_by_the_next) {
   BOOST_TEST((attempt.answer().fault == Fault::timed_out));
   BOOST_TEST(attempt.answer().message == "the deadline has passed");
   BOOST_TEST(attempt.given_up());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === The threads of one process, first come, first served ====================
+
+namespace {
+
+struct Caller {
+  sigv4::Waker waker;
+  lock::Cancel cancel;
+  Queue::Waiter waiter{waker, &cancel};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(queue)
+
+BOOST_AUTO_TEST_CASE(first_has_the_turn_and_others_stand_in_line) {
+  Queue queue;
+  Caller first, second, third;
+  BOOST_CHECK(queue.enter(first.waiter, true) == Entry::turn);
+  BOOST_CHECK(queue.enter(second.waiter, true) == Entry::line);
+  BOOST_CHECK(queue.enter(third.waiter, true) == Entry::line);
+  BOOST_TEST(first.waiter.has_turn());
+
+  queue.leave(first.waiter);
+  BOOST_TEST(second.waiter.has_turn());
+  BOOST_TEST(second.waker.woken());
+  BOOST_TEST(!third.waiter.has_turn());
+  BOOST_TEST(!third.waker.woken());
+
+  queue.leave(second.waiter);
+  BOOST_TEST(third.waiter.has_turn());
+  queue.leave(third.waiter);
+  BOOST_CHECK(queue.enter(first.waiter, false) == Entry::turn);
+}
+
+BOOST_AUTO_TEST_CASE(turn_that_was_kept_passes_only_when_told) {
+  Queue queue;
+  Caller first, second;
+  queue.enter(first.waiter, true);
+  BOOST_TEST(!queue.held_by_this_thread());
+  BOOST_TEST(queue.become_holder(first.waiter));
+  BOOST_TEST(queue.held_by_this_thread());
+  std::thread([&] { BOOST_TEST(!queue.held_by_this_thread()); }).join();
+  BOOST_CHECK(queue.enter(second.waiter, true) == Entry::line);
+  BOOST_TEST(!second.waiter.has_turn());
+
+  std::thread([&] { queue.pass(); }).join();
+  BOOST_TEST(!queue.held_by_this_thread());
+  BOOST_TEST(second.waiter.has_turn());
+}
+
+BOOST_AUTO_TEST_CASE(what_was_kept_is_handed_to_the_first_who_still_waits) {
+  Queue queue;
+  std::unique_ptr<Caller> first;  // Another thread's.
+  std::thread([&] { first = std::make_unique<Caller>(); }).join();
+  Caller cancelled, ended, next, last;
+  queue.enter(first->waiter, true);
+  BOOST_TEST((queue.heir() == nullptr));
+  queue.enter(cancelled.waiter, true);
+  queue.cancel();
+  queue.become_holder(first->waiter);
+  BOOST_TEST(!queue.held_by_this_thread());
+  BOOST_TEST((queue.heir() == nullptr));
+  for (Caller* one : {&ended, &next, &last}) queue.enter(one->waiter, true);
+  ended.cancel.cancel();
+  BOOST_TEST((queue.heir() == &next.waiter));
+
+  queue.hand_over(next.waiter);
+  BOOST_TEST(next.waiter.has_lock());
+  BOOST_TEST(queue.handed_over());
+  BOOST_TEST(!next.waiter.has_turn());
+  BOOST_TEST(next.waker.woken());
+  BOOST_TEST(!last.waiter.has_lock());
+  BOOST_TEST(!last.waker.woken());
+  BOOST_TEST(queue.held_by_this_thread());
+  BOOST_TEST(queue.become_holder(next.waiter));
+  BOOST_TEST(!queue.handed_over());
+  queue.leave(cancelled.waiter);
+  queue.leave(ended.waiter);
+  queue.pass();
+  BOOST_TEST(last.waiter.has_turn());
+}
+
+BOOST_AUTO_TEST_CASE(cancel_is_for_those_who_wait_now) {
+  Queue queue;
+  Caller holder, trying, waiting, later;
+  queue.enter(trying.waiter, true);
+  queue.enter(waiting.waiter, true);
+  queue.cancel();
+  BOOST_TEST(trying.waiter.cancelled());
+  BOOST_TEST(waiting.waiter.cancelled());
+  BOOST_TEST(trying.waker.woken());
+  BOOST_TEST(waiting.waker.woken());
+  queue.leave(trying.waiter);
+  queue.leave(waiting.waiter);
+  BOOST_CHECK(queue.enter(later.waiter, true) == Entry::turn);
+  BOOST_TEST(!later.waiter.cancelled());
+}
+
+BOOST_AUTO_TEST_CASE(closing_wakes_who_waits_and_lets_nobody_begin) {
+  Waits waits;
+  const Waits::One first(waits), second(waits);
+  BOOST_TEST(!waits.closed());
+  waits.close();
+  BOOST_TEST(waits.closed());
+  BOOST_TEST(first.waker()->woken());
+  BOOST_TEST(second.waker()->woken());
+  const Waits::One late(waits);
+  BOOST_TEST(late.waker() == nullptr);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === Whether a failed call is tried again, and when ==========================
+
+namespace {
+
+constexpr Fault kPassing[] = {
+    Fault::unreachable, Fault::disconnected,   Fault::timed_out,
+    Fault::throttled,   Fault::server_failure, Fault::conflict,
+    Fault::bad_answer,  Fault::skewed_time,
+};
+constexpr Fault kFinal[] = {
+    Fault::no_keys,        Fault::bad_keys,        Fault::expired_keys,
+    Fault::access_denied,  Fault::no_table,        Fault::bad_request,
+    Fault::unknown_action, Fault::bad_certificate, Fault::table_in_use,
+    Fault::wrong_key,
+};
+
+Answer failed(Fault fault, milliseconds retry_after = milliseconds(0)) {
+  Answer answer;
+  answer.fault = fault;
+  answer.retry_after = retry_after;
+  return answer;
+}
+
+void spend(RetryBudget& budget) {
+  while (budget.tokens() > 0) budget.draw(Fault::unreachable);
+}
+
+struct Spread {
+  nanoseconds shortest = nanoseconds::max();
+  nanoseconds longest = nanoseconds::min();
+  int below_half = 0;
+};
+
+// Of the delay after the failure number `attempt`, from 0, over 1000 runs.
+Spread delays_at(int attempt, Fault fault) {
+  Spread spread;
+  std::vector<nanoseconds> all;
+  for (int run = 0; run < 1000; ++run) {
+    RetryBudget budget;
+    Retry retry(budget, Urgency::urgent);
+    nanoseconds delay(0);
+    for (int i = 0; i <= attempt; ++i) delay = *retry.after(failed(fault));
+    all.push_back(delay);
+    spread.shortest = std::min(spread.shortest, delay);
+    spread.longest = std::max(spread.longest, delay);
+  }
+  for (const nanoseconds delay : all) {
+    if (delay < spread.longest / 2) ++spread.below_half;
+  }
+  return spread;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(retry_of_a_call)
+
+BOOST_AUTO_TEST_CASE(passing_faults_are_tried_again_final_ones_never) {
+  for (const Fault fault : kPassing) {
+    RetryBudget budget;
+    BOOST_TEST_CONTEXT(name_of(fault)) {
+      BOOST_TEST(is_transient(fault));
+      BOOST_TEST(
+          Retry(budget, Urgency::can_wait).after(failed(fault)).has_value());
+    }
+  }
+  for (const Fault fault : kFinal) {
+    RetryBudget budget;
+    BOOST_TEST_CONTEXT(name_of(fault)) {
+      BOOST_TEST(!is_transient(fault));
+      for (const Urgency urgency : {Urgency::can_wait, Urgency::urgent}) {
+        BOOST_TEST(!Retry(budget, urgency)
+                        .after(failed(fault, seconds(1)))
+                        .has_value());
+      }
+      BOOST_TEST(budget.tokens() == 500);  // And cost nothing.
+    }
+  }
+  for (const Fault fault :
+       {Fault::none, Fault::condition_failed, Fault::cancelled}) {
+    BOOST_TEST(!is_transient(fault));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(pause_doubles_up_to_the_longest_and_from_the_first_again) {
+  const double least_share = 0, greatest_share = 1 - 0x1p-53;
+  Backoff backoff;
+  const Backoff::Limits limits{nanoseconds(10), nanoseconds(39), 0.5};
+  for (const int bound : {10, 20, 39, 39}) {
+    BOOST_TEST(backoff.next(limits, greatest_share).count() == bound);
+  }
+  BOOST_TEST(backoff.next(limits, least_share).count() == 19);
+  backoff.reset();
+  BOOST_TEST(backoff.next(limits, least_share).count() == 5);
+  // The bound counts the failures, whatever the limits were then.
+  const Backoff::Limits other{nanoseconds(100), nanoseconds(1000)};
+  BOOST_TEST(backoff.next(other, greatest_share).count() == 200);
+}
+
+BOOST_AUTO_TEST_CASE(throttled_delay_doubles_from_1_s_to_5_s) {
+  const seconds bounds[] = {seconds(1), seconds(2), seconds(4), seconds(5),
+                            seconds(5)};
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    BOOST_TEST_CONTEXT("attempt " << attempt) {
+      const Spread spread = delays_at(attempt, Fault::throttled);
+      const nanoseconds bound = bounds[attempt];
+      BOOST_TEST((spread.longest <= bound));
+      BOOST_TEST((spread.longest > bound * 9 / 10));
+      BOOST_TEST((spread.shortest < bound / 10));
+    }
+  }
+}
+
+namespace {
+
+// Held back because the budget is empty.
+bool is_held_back(std::optional<nanoseconds> delay) {
+  return delay && *delay >= milliseconds(2500) && *delay <= seconds(5);
+}
+
+}  // namespace
+
+// At random, or all mutexes of a table would come back in step.
+BOOST_AUTO_TEST_CASE(empty_budget_holds_back_what_waits_for_up_to_5_s) {
+  RetryBudget budget;
+  spend(budget);
+  Retry retry(budget, Urgency::can_wait);
+  nanoseconds shortest = seconds(5), longest(0);
+  for (int i = 0; i < 200; ++i) {
+    for (const Fault fault : {Fault::unreachable, Fault::throttled}) {
+      const auto delay = retry.after(failed(fault));
+      BOOST_TEST_REQUIRE(is_held_back(delay));
+      shortest = std::min(shortest, *delay);
+      longest = std::max(longest, *delay);
+    }
+  }
+  BOOST_TEST((shortest < milliseconds(2750)));
+  BOOST_TEST((longest > milliseconds(4750)));
+}
+
+// TransactionConflictException and its like: others want the same item.
+BOOST_AUTO_TEST_CASE(contention_costs_nothing_and_is_not_held_back) {
+  RetryBudget budget;
+  for (int run = 0; run < 1000; ++run) {
+    Retry retry(budget, Urgency::can_wait);
+    const auto delay = retry.after(failed(Fault::conflict));
+    BOOST_TEST_REQUIRE((delay && *delay <= milliseconds(25)));
+  }
+  BOOST_TEST(budget.tokens() == 500);
+  spend(budget);
+  Retry retry(budget, Urgency::can_wait);
+  const auto delay = retry.after(failed(Fault::conflict));
+  BOOST_TEST((delay && *delay <= milliseconds(25)));
+  BOOST_TEST(!retry.held_back());
+  // One that lasts is asked less and less often.
+  const Spread tenth = delays_at(9, Fault::conflict);
+  BOOST_TEST((tenth.longest <= seconds(5)));
+  BOOST_TEST((tenth.longest > milliseconds(4500)));
+}
+
+BOOST_AUTO_TEST_CASE(empty_budget_never_holds_back_what_presses) {
+  int first_below_cap = 0;
+  for (int run = 0; run < 50; ++run) {
+    RetryBudget budget;
+    spend(budget);
+    Retry retry(budget, Urgency::urgent);
+    const auto delay = retry.after(failed(Fault::unreachable));
+    BOOST_REQUIRE(delay.has_value());
+    if (*delay <= milliseconds(25)) ++first_below_cap;
+    BOOST_TEST(budget.tokens() == 0);
+  }
+  BOOST_TEST(first_below_cap == 50);
+}
+
+BOOST_AUTO_TEST_CASE(retry_after_is_waited_for_but_at_most_5_s_more) {
+  for (int run = 0; run < 200; ++run) {
+    RetryBudget budget;
+    const auto delay = [&](milliseconds asked) {
+      return *Retry(budget, Urgency::urgent)
+                  .after(failed(Fault::server_failure, asked));
+    };
+    BOOST_TEST((delay(milliseconds(0)) <= milliseconds(25)));
+    const nanoseconds tiny = delay(milliseconds(5));  // Or the jitter.
+    BOOST_TEST((tiny >= milliseconds(5) && tiny <= milliseconds(25)));
+    BOOST_TEST((delay(milliseconds(700)) == milliseconds(700)));
+    BOOST_TEST((delay(seconds(5)) == seconds(5)));
+    const nanoseconds long_one = delay(std::chrono::hours(1));
+    BOOST_TEST((long_one >= seconds(5)));
+    BOOST_TEST((long_one <= seconds(5) + milliseconds(25)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(skewed_time_is_corrected_at_once_for_free_and_once) {
+  RetryBudget budget;
+  Retry retry(budget, Urgency::can_wait);
+  BOOST_TEST((retry.after(failed(Fault::skewed_time)) == nanoseconds(0)));
+  BOOST_TEST(budget.tokens() == 500);
+  BOOST_TEST(!retry.after(failed(Fault::skewed_time)).has_value());
+  // Other failures between the two change nothing.
+  Retry other(budget, Urgency::can_wait);
+  other.after(failed(Fault::skewed_time));
+  other.after(failed(Fault::server_failure));
+  BOOST_TEST(!other.after(failed(Fault::skewed_time)).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,19 +1,50 @@
-// DynamoDB's clock as known from the Dates of its answers.
+// Clocks: DynamoDB's, as known from the Dates of its answers; the one that all
+// leases are counted by; deadlines that pass while the machine is suspended;
+// and dates as AWS writes them.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 
+#include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/clock.hpp"
+#include "sigv4/boot_clock.hpp"
+#include "sigv4/http.hpp"
+#include "sigv4/utc.hpp"
+#include "sigv4/waiting.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/support/suspended.hpp"
 
-namespace {
-
+namespace dynamodb = ddbmutex::dynamodb;
+namespace sigv4 = ddbmutex::sigv4;
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::BootClock;
 using ddbmutex::BootTime;
-using ddbmutex::dynamodb::believable_date;
-using ddbmutex::dynamodb::ServiceClock;
-using ddbmutex::dynamodb::ServiceTime;
+using ddbmutex::DdbMutex;
+using dynamodb::believable_date;
+using dynamodb::ServiceClock;
+using dynamodb::ServiceTime;
+using sigv4::Waker;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
+
+// === DynamoDB's clock ========================================================
+
+namespace {
 
 constexpr nanoseconds kNano(1);
 // By which front ends may differ, as ddbmutex/README.md says.
@@ -209,6 +240,265 @@ BOOST_AUTO_TEST_CASE(only_a_whole_date_of_2012_to_2089_is_believed) {
       if (date) BOOST_TEST((*date == expected));
     }
   }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === The clock that all leases are counted by ================================
+
+namespace {
+
+constexpr int kNotAllowed = 77;
+constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, which glibc 2.36 has not.
+
+int status_of(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+seconds ahead_of_monotonic() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::chrono::duration_cast<seconds>(
+      BootClock::now().time_since_epoch() - seconds(t.tv_sec));
+}
+
+// In a child: one more, in a time namespace as after an hour of suspend.
+int after_an_hour_of_suspend(seconds before) {
+  if (unshare(kNewTime) != 0 && unshare(CLONE_NEWUSER | kNewTime) != 0) {
+    return kNotAllowed;
+  }
+  constexpr char kOffset[] = "boottime 3600 0";
+  const int fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+  if (write(fd, kOffset, sizeof kOffset - 1) < 0) return kNotAllowed;
+  const pid_t child = fork();
+  if (child > 0) return status_of(child);
+  const seconds gone = ahead_of_monotonic() - before;
+  _exit(gone >= seconds(3590) && gone <= seconds(3610) ? 0 : 1);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(boot_clock)
+
+BOOST_AUTO_TEST_CASE(an_hour_of_suspend_is_counted) {
+  const seconds before = ahead_of_monotonic();
+  const pid_t child = fork();
+  if (child == 0) _exit(after_an_hour_of_suspend(before));
+  const int status = status_of(child);
+  if (status == kNotAllowed) {
+    BOOST_TEST_MESSAGE("not checked: no time namespace to be had here");
+  } else {
+    BOOST_TEST(status == 0);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === While the machine is suspended ==========================================
+
+// Whoever waits for a deadline that passes meanwhile sees it at once. poll(2)'s
+// own timeout does not pass then.
+
+namespace {
+
+// How a call ends that begins before the machine is suspended.
+bool ends_suspended(const std::function<void()>& call) {
+  Aside aside(call);
+  bool ended = false;
+  {
+    const Suspended suspended;
+    ended = aside.ends();
+  }
+  return ended && aside.thrown() == "none";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(suspended_machine)
+
+BOOST_AUTO_TEST_CASE(wait_for_a_deadline_ends_with_and_without_exchanges) {
+  ScriptedServer server;
+  server.script(hanging());
+  sigv4::Exchange exchange({});
+  exchange.start(server.url(), BootClock::now());
+  Waker waker;
+  sigv4::drive(exchange, BootClock::now() + 1s, &waker);
+  BOOST_TEST(ends_suspended([&] {
+    pause(50ms);  // It is suspended by then, or the wait is as any.
+    sigv4::drive(exchange, BootClock::now() + 500ms, &waker);
+    sigv4::wait_until(BootClock::now() + 500ms, &waker);
+  }));
+  BOOST_TEST(!waker.woken());
+}
+
+// The notifying thread.
+BOOST_AUTO_TEST_CASE(lease_that_ended_is_told) {
+  ScriptedServer server;
+  ddbmutex::Options options = on_table(table_at(server), 1s);
+  options.auto_renew = false;
+  Told told;
+  options.on_lost = [&](ddbmutex::Loss why) { told.add(name_of(why)); };
+  const Suspended suspended;
+  DdbMutex mutex("x", options);
+  mutex.lock();
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "expired");
+}
+
+BOOST_AUTO_TEST_CASE(waiter_in_line_gives_up_in_time) {
+  ScriptedServer server;
+  DdbMutex mutex("x", unhurried(table_at(server)));
+  mutex.lock();
+  std::atomic<bool> got{true};
+  BOOST_TEST(ends_suspended([&] { got = mutex.try_lock_for(500ms); }));
+  BOOST_TEST(!got.load());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === Dates as AWS writes them ================================================
+
+namespace {
+
+// The same two forms by way of the C library, whose calendar is not ours.
+tm utc(std::int64_t unix_seconds) {
+  const time_t time = unix_seconds;
+  tm parts = {};
+  gmtime_r(&time, &parts);
+  return parts;
+}
+
+std::string formatted(const char* form, std::int64_t unix_seconds) {
+  const tm parts = utc(unix_seconds);
+  char text[64];
+  return std::string(text, strftime(text, sizeof text, form, &parts));
+}
+
+// Years below 1000 come from strftime without their zeros.
+std::string expected_amz_date(std::int64_t unix_seconds) {
+  char year[16];
+  std::snprintf(year, sizeof year, "%04d", utc(unix_seconds).tm_year + 1900);
+  return year + formatted("%m%dT%H%M%SZ", unix_seconds);
+}
+
+std::string expected_http_date(std::int64_t unix_seconds) {
+  char year[16];
+  std::snprintf(year, sizeof year, "%04d", utc(unix_seconds).tm_year + 1900);
+  return formatted("%a, %d %b ", unix_seconds) + year +
+         formatted(" %H:%M:%S GMT", unix_seconds);
+}
+
+constexpr std::int64_t kYear0 = -62167219200;
+constexpr std::int64_t kYear10000 = 253402300800;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(utc_dates)
+
+BOOST_AUTO_TEST_CASE(iso_time_is_written_with_separators_up_to_the_year_9999) {
+  BOOST_TEST(sigv4::iso_time(0) == "1970-01-01T00:00:00Z");
+  BOOST_TEST(sigv4::iso_time(1440938160) == "2015-08-30T12:36:00Z");
+  BOOST_TEST(sigv4::iso_time(253402300799) == "9999-12-31T23:59:59Z");
+  BOOST_TEST(sigv4::iso_time(253402300800) == "9999-12-31T23:59:59Z");
+}
+
+BOOST_AUTO_TEST_CASE(text_of_another_form_is_refused) {
+  using namespace std::string_view_literals;
+  for (const std::string_view text :
+       {""sv, "Sunday, 06-Nov-94 08:49:37 GMT"sv, "Sun Nov  6 08:49:37 1994"sv,
+        "Sun, 6 Nov 1994 08:49:37 GMT"sv, "Sun, 06 Nov 1994 08:49:37 gmt"sv,
+        "Sun, 06 Nov 1994 08:49:37 GMT "sv, "Sun, 06 Nov 1994 08:49:37 GMT\0"sv,
+        "Sun, 06 Nov 1994 08:49:37 GM"sv, "unM, 06 Nov 1994 08:49:37 GMT"sv,
+        "Sat, 06 Nov -994 08:49:37 GMT"sv, "Sun, +6 Nov 1994 08:49:37 GMT"sv,
+        "Sun, 06 Nov 1994 -8:49:37 GMT"sv, "Sun, 06-Nov-1994 08:49:37 GMT"sv,
+        "Sun, 06 Nov \xd9\xa1\xd9\xa9 08:49:37 GMT"sv,
+        "\xff\xff\xff, 06 Nov 1994 08:49:37 GMT"sv,
+        "Sun, 06 Nov 1994 08:49:37.5 GMT"sv}) {
+    BOOST_TEST(!sigv4::parse_http_date(text).has_value(), text);
+  }
+}
+
+// All years there are, in steps of seven days and 17 hours, so that weekdays,
+// days and hours pass in every order.
+BOOST_AUTO_TEST_CASE(dates_agree_with_the_c_library_and_survive_a_round_trip) {
+  std::size_t wrong = 0;
+  for (std::int64_t t = kYear0; t < kYear10000; t += 5 * 133333) {
+    const std::string date = expected_http_date(t);
+    const auto parsed = sigv4::parse_http_date(date);
+    if (parsed == t && sigv4::amz_date(t) == expected_amz_date(t)) continue;
+    if (++wrong <= 3) BOOST_ERROR(t << ": " << date);
+  }
+  BOOST_TEST(wrong == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(iso_8601_time_with_a_zone_is_read) {
+  const struct {
+    std::string_view text;
+    std::int64_t unix_seconds;
+  } cases[] = {
+      {"1970-01-01T00:00:00Z", 0},
+      {"1969-12-31T23:59:59Z", -1},
+      {"2024-02-29T12:00:00Z", 1709208000},
+      {"2038-01-19T03:14:08z", 2147483648},
+      {"2024-02-29 12:00:00Z", 1709208000},
+      {"2024-02-29T12:00:00UTC", 1709208000},
+      {"2024-02-29T12:00:00+00:00", 1709208000},
+      {"2024-02-29T14:30:00+02:30", 1709208000},
+      {"2024-02-29T14:30:00+0230", 1709208000},
+      {"2024-02-29T04:00:00-08:00", 1709208000},
+      {"2024-03-01T11:59:00+23:59", 1709208000},
+      {"2024-02-29T12:00:00.999999999Z", 1709208000},
+      {"2024-02-29T12:00:00,25+00:00", 1709208000},
+      {"0000-01-01T00:00:00Z", kYear0},
+      {"9999-12-31T23:59:59Z", kYear10000 - 1},
+      // The leap second of 2016, here and in India.
+      {"2016-12-31T23:59:60Z", 1483228800},
+      {"2017-01-01T05:29:60.9+05:30", 1483228800},
+  };
+  for (const auto& c : cases) {
+    const auto seconds = sigv4::parse_iso8601(c.text);
+    BOOST_TEST_REQUIRE(seconds.has_value(), c.text);
+    BOOST_TEST(*seconds == c.unix_seconds, c.text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_no_iso_8601_time_with_a_zone_is_refused) {
+  using namespace std::string_view_literals;
+  constexpr const char* kTexts[] = {"",
+                                    "2024-02-29",
+                                    "2024-02-29T12:00Z",
+                                    "2024-02-29T12:00:00",
+                                    "2024-02-29T12:00:00 Z",
+                                    "2024-02-29T12:00:00ZZ",
+                                    " 2024-02-29T12:00:00Z",
+                                    "2024-02-29T12:00:00utc",
+                                    "2024-02-29T12:00:00.Z",
+                                    "2024-02-29T12:00:00.5",
+                                    "2024-02-29T12:00:00.-5Z",
+                                    "2024-02-29T12:00:00+1",
+                                    "2024-02-29T12:00:00+100",
+                                    "2024-02-29T12:00:00+01:000",
+                                    "2024-02-29T12:00:00+24:00",
+                                    "2024-02-29T12:00:00+00:60",
+                                    "2023-02-29T12:00:00Z",
+                                    "2024-13-01T12:00:00Z",
+                                    "2024-04-31T12:00:00Z",
+                                    "2024-04-01T24:00:00Z",
+                                    "2024-04-01T12:00:60Z",
+                                    "2016-12-31T23:59:60+01:00",
+                                    "2024-4-01T12:00:00Z",
+                                    "+2024-04-01T12:00:00Z",
+                                    "2024/04/01T12:00:00Z",
+                                    "2024-04-01X12:00:00Z",
+                                    "2024-04-01T 2:00:00Z",
+                                    "20240401T120000Z",
+                                    "\xff\xff\xff\xff-02-29T12:00:00Z"};
+  for (const char* text : kTexts) {
+    BOOST_TEST(!sigv4::parse_iso8601(text).has_value(), text);
+  }
+  BOOST_TEST(!sigv4::parse_iso8601("2024-02-29T12:00:00Z\0"sv).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

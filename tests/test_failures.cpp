@@ -1,26 +1,54 @@
-// Failures of the service and on the wire: answers that are lost, services that
-// fail, hang, refuse or tell another time.  With real engines behind the
-// gateway, which checks each signature, and through the public class alone.
+// Failures of the service and on the wire, through the public class alone:
+// answers that are lost, services that fail, hang, refuse or tell another time;
+// what is left over when a call has returned or an object has gone; and what a
+// logger is told.
+#include <algorithm>
+#include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <ostream>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "tests/support/blackhole.hpp"
+#include "tests/support/engine.hpp"
 #include "tests/support/failure_kit.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/held_thread.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
 
 using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
+using ddbmutex::LogLevel;
+using ddbmutex::Options;
 using ddbmutex::Table;
 using ddbmutex::TableOptions;
 using std::chrono::seconds;
 
+namespace {
+
+// Of a lock that stays held and is renewed often.
+Options lasting(const std::shared_ptr<Table>& table) {
+  Options options = on_table(table);
+  options.renew_after = 50ms;
+  return options;
+}
+
+}  // namespace
+
+// === Failures of the service and on the wire =================================
+
+// With real engines behind the gateway, which checks each signature.
 BOOST_AUTO_TEST_SUITE(failure_table)
 
 // --- Applied, but the answer is lost -----------------------------------------
@@ -128,6 +156,515 @@ BOOST_DATA_TEST_CASE(mistake_is_told_at_once_and_is_no_lock,
   BOOST_TEST(front.is_free(x.name));
   BOOST_TEST(thrown_by([&] { BOOST_TEST(!x.mutex->try_lock()); }) ==
              words(mistake.code));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === What is left over =======================================================
+
+// Releases that go on behind, objects that end on a thread of their own table,
+// turns that come together with a cancel(); and what else falls between two
+// parts.
+BOOST_AUTO_TEST_SUITE(leftovers)
+
+// --- A great many of them ----------------------------------------------------
+
+namespace {
+
+bool is_about(const SeenRequest& request, const std::string& name) {
+  return request.body.find("ddblock-" + name) != std::string::npos;
+}
+
+// A server that answers at once, but never what is about names that begin with
+// "stuck" and is of the actions that hang.
+struct Stuck {
+  explicit Stuck(const std::string& hanging_actions)
+      : server([=](const SeenRequest& request) {
+          const bool hangs =
+              is_about(request, "stuck") &&
+              hanging_actions.find(action_of(request)) != std::string::npos;
+          return hangs ? hanging() : answer(request);
+        }),
+        table(table_at(server)) {}
+  virtual ~Stuck() { server.release(); }
+  virtual Reply answer(const SeenRequest&) { return {}; }
+
+  // Of locks whose requests are not given up while a test waits for something.
+  Options patient() const {
+    Options options = on_table(table, 4min);
+    options.request_timeout = kPlenty + 30s;
+    return options;
+  }
+  // Waits that are given up once their requests are under way.
+  void give_up(int waits) {
+    for (int i = 0; i < waits; ++i) {
+      const std::string name = "stuck " + std::to_string(i) + ".";
+      DdbMutex mutex(name, patient());
+      Aside waiter([&] { mutex.lock(); });
+      BOOST_TEST_REQUIRE(
+          eventually([&] { return count("PutItem", name) == 1; }));
+      mutex.cancel();
+      BOOST_TEST_REQUIRE(waiter.ends());
+    }
+  }
+  int count(const std::string& action, const std::string& name) const {
+    const auto all = server.requests();
+    return static_cast<int>(
+        std::count_if(all.begin(), all.end(), [&](const SeenRequest& request) {
+          return action_of(request) == action && is_about(request, name);
+        }));
+  }
+
+  mutable ScriptedServer server;
+  std::shared_ptr<Table> table;
+};
+
+constexpr int kAwaited = 16;    // Exchanges that callers have left,
+constexpr int kReleasing = 32;  // releases under way,
+constexpr int kRenewing = 128;  // renewals,
+constexpr int kKept = 1000;     // and releases that wait, at the most.
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(renewals_go_on_whatever_is_left_over) {
+  Stuck x("PutItem DeleteItem");
+  Options often = lasting(x.table);
+  DdbMutex mutex("well", often);
+  mutex.lock();
+  x.give_up(kAwaited + kReleasing + 2);
+  const auto before = x.table->stats().update_item;
+  BOOST_TEST(
+      eventually([&] { return x.table->stats().update_item >= before + 2; }));
+}
+
+// What is awaited is bounded, what is released is: of the others the requests
+// are ended, and the releases wait.
+BOOST_AUTO_TEST_CASE(requests_that_are_left_over_are_bounded) {
+  Stuck x("PutItem DeleteItem");
+  x.give_up(kAwaited + kReleasing + 10);
+  BOOST_TEST(
+      eventually([&] { return x.count("DeleteItem", "stuck") == kReleasing; }));
+  // The sending thread sees to this one after all that.
+  DdbMutex mutex("well", lasting(x.table));
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
+  BOOST_TEST(x.count("DeleteItem", "stuck") == kReleasing);
+}
+
+// It is not sent either, for then it would say nothing that is not so already.
+BOOST_AUTO_TEST_CASE(release_that_there_was_no_room_for_is_told_by_close) {
+  Stuck x("PutItem DeleteItem");
+  Options options = on_table(x.table, 600ms);
+  options.auto_renew = false;
+  DdbMutex mutex("late", options);
+  x.give_up(kAwaited + kReleasing);
+  BOOST_TEST_REQUIRE(
+      eventually([&] { return x.count("DeleteItem", "stuck") == kReleasing; }));
+  mutex.lock();
+  const Stopwatch watch;
+  const auto bad = x.table->close(kPlenty);
+  BOOST_TEST((watch.time() < kPlenty));
+  BOOST_TEST_REQUIRE(bad.size() == 1u);
+  BOOST_TEST(bad[0].name == "late");
+  BOOST_TEST(x.count("DeleteItem", "late") == 0);
+}
+
+namespace {
+
+// Locks that are due to be renewed, all at once, when the sending thread goes
+// on.
+struct Due {
+  explicit Due(Stuck& stuck) : x(stuck) {
+    x.table->inspect("x");  // So that there is a connection.
+    const auto others = threads_by_id();
+    first.emplace("first", x.patient());
+    first->lock();
+    sender.emplace(polling_thread(others));
+  }
+  void lock(const std::string& name, std::chrono::milliseconds ttl,
+            std::chrono::milliseconds renew_after) {
+    Options options = x.patient();
+    options.ttl = ttl;
+    options.renew_after = renew_after;
+    options.request_timeout = std::min(*options.request_timeout, ttl / 4);
+    all.push_back(std::make_unique<DdbMutex>(name, options));
+    all.back()->lock();
+  }
+
+  Stuck& x;
+  std::optional<DdbMutex> first;
+  std::optional<HeldThread> sender;
+  std::vector<std::unique_ptr<DdbMutex>> all;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(lease_that_ends_first_is_renewed_first) {
+  Stuck x("UpdateItem");
+  Due due(x);
+  for (int i = 0; i < kRenewing + 1; ++i) {
+    due.lock("stuck" + std::to_string(i), 10min, 50ms);
+  }
+  due.lock("well", 4min, 1s);  // After all others.
+  pause(1s);                   // A stall only adds to it.
+  due.sender.reset();
+  BOOST_TEST(eventually([&] { return x.count("UpdateItem", "well") >= 1; }));
+}
+
+// Of 300 locks, each renewed after 3 s, 225 in a second and a few at once; all
+// at once they would be as many as may be under way.
+BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
+  constexpr int kLocks = 300;
+  Stuck x("");
+  Due due(x);
+  for (int i = 0; i < kLocks; ++i) {
+    due.lock("due" + std::to_string(i), 10min, 3s);
+  }
+  pause(3s);  // A stall only adds to it.
+  const Stopwatch watch;
+  due.sender.reset();
+  int renewed = 0;
+  BOOST_TEST(eventually([&] {
+    renewed = static_cast<int>(x.table->stats().update_item);
+    const double s = std::chrono::duration<double>(watch.time()).count();
+    BOOST_TEST(renewed <= 20 + 300 * s);
+    return renewed >= kLocks;
+  }));
+}
+
+namespace {
+
+// Locks whose renewals have piled up until their leases are nearly over: how
+// many of them are lost.
+std::string lost_of_leases_nearly_over() {
+  Stuck x("");
+  Due due(x);
+  const Stopwatch watch;
+  for (int i = 0; i < 100; ++i) due.lock("due" + std::to_string(i), 4s, 2s);
+  pause(3150ms - std::chrono::ceil<std::chrono::milliseconds>(watch.time()));
+  due.sender.reset();
+  pause(1s);
+  const auto lost =
+      std::count_if(due.all.begin(), due.all.end(),
+                    [](const auto& one) { return !one->owns_lock(); });
+  return lost == 0 ? "" : std::to_string(lost) + " are lost";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(renewal_whose_lease_is_nearly_over_waits_for_no_turn) {
+  BOOST_TEST(in_some_round(lost_of_leases_nearly_over) == "");
+}
+
+namespace {
+
+// A release that a caller leaves, without an exchange.
+void leave_release(const std::string& name, const Options& options) {
+  DdbMutex mutex(name, options);
+  std::error_code ec;
+  mutex.lock(ec);
+  BOOST_TEST(ec == Errc::unavailable, ec.message());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(releases_that_are_left_over_are_bounded) {
+  struct Failing : Stuck {
+    using Stuck::Stuck;
+    Reply answer(const SeenRequest& request) override {
+      const bool release = action_of(request) == "DeleteItem";
+      if (release && going_on) return {};
+      // The unlock is over, with its first outcome unknown, and not because
+      // its time was up: then a request might be under way yet.
+      if (release && !is_about(request, "vain") && failed_once.exchange(true)) {
+        return failure(400, "ValidationException");
+      }
+      return release || is_about(request, "vain") ? server_failure() : Reply{};
+    }
+    std::atomic<bool> going_on{false};
+    std::atomic<bool> failed_once{false};
+  } x("");
+  Due due(x);
+  Options options = x.patient();
+  options.auto_renew = false;
+  options.patience = 0ms;
+  {
+    DdbMutex held("held", options);
+    held.lock();
+    held.unlock();
+  }
+  for (int i = 0; i < kKept + 50; ++i) {
+    leave_release("vain" + std::to_string(i), options);
+  }
+  const int before = x.count("DeleteItem", "");
+  x.going_on = true;
+  due.sender.reset();
+  BOOST_TEST(
+      eventually([&] { return x.count("DeleteItem", "vain") >= kKept - 1; }));
+  leave_release("vain and last", options);
+  BOOST_TEST(
+      eventually([&] { return x.count("DeleteItem", "vain and last") == 1; }));
+  BOOST_TEST(x.count("DeleteItem", "") - before == kKept + 1);
+  // The only one of which it is known that it was had is among them.
+  BOOST_TEST(x.count("DeleteItem", "vain") == kKept);
+}
+
+// --- A take that comes after its release -------------------------------------
+
+namespace {
+
+// A take that was given up, and is held until the gate lets it go; its release
+// has found nothing.
+struct Late {
+  explicit Late(std::chrono::milliseconds ttl) : table(table_at(gate)) {
+    Options options = on_table(table, ttl);
+    options.request_timeout = 200ms;
+    gate.once("PutItem", Gate::held());
+    DdbMutex mutex(name, options);
+    BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) ==
+               words(Errc::timed_out));
+    BOOST_TEST_REQUIRE(eventually([&] { return releases() == 1; }));
+  }
+  int releases() const { return count_of(gate.server(), "DeleteItem"); }
+
+  Gate gate;
+  const std::string name = fresh_name();
+  std::shared_ptr<Table> table;
+};
+
+// The take has to come within the lease.
+std::string released_when_it_comes() {
+  Late x(3s);
+  x.gate.server().release();
+  if (!eventually([&] { return !is_free(x.gate.engine(), x.name); })) {
+    return "it did not come";
+  }
+  return eventually([&] { return is_free(x.gate.engine(), x.name); })
+             ? ""
+             : "it stands";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(take_that_comes_after_its_release_is_released_too) {
+  BOOST_TEST(undisturbed(500ms, released_when_it_comes) == "");
+}
+
+BOOST_AUTO_TEST_CASE(table_does_not_wait_for_what_may_come_yet) {
+  Late x(1min);
+  // The sending thread has done with the first release when this is renewed.
+  {
+    DdbMutex later(fresh_name(), lasting(x.table));
+    later.lock();
+    BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
+  }
+  const int before = x.releases();
+  BOOST_TEST(returns_within(0ms, [&] { x.table.reset(); }));
+  BOOST_TEST(x.releases() == before);
+  x.gate.server().release();
+}
+
+// --- The end of a table with something left ----------------------------------
+
+namespace {
+
+// A table with a release that was left, and is not tried again for some
+// seconds.
+struct Leaving {
+  Leaving()
+      : server([this](const SeenRequest& request) {
+          if (action_of(request) != "DeleteItem") return Reply{};
+          if (++releases == 1) return hanging();
+          Reply busy = with_header(server_failure(), "x-amz-retry-after",
+                                   ending ? "0" : "5000");
+          return ending && mended ? Reply{} : busy;
+        }),
+        table(table_at(server)) {
+    Options options = on_table(table);
+    options.auto_renew = false;
+    options.request_timeout = 200ms;
+    DdbMutex mutex("left", options);
+    mutex.lock();
+    mutex.unlock();
+    // Once by the call, once behind.
+    BOOST_TEST_REQUIRE(eventually([&] { return releases == 2; }));
+  }
+
+  std::atomic<bool> ending{false};
+  std::atomic<bool> mended{false};
+  std::atomic<int> releases{0};
+  ScriptedServer server;
+  std::shared_ptr<Table> table;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(release_that_waits_is_sent_before_the_table_goes) {
+  Leaving x;
+  x.mended = x.ending = true;
+  BOOST_TEST(returns_within(0ms, [&] { x.table.reset(); }));
+  BOOST_TEST(x.releases == 3);
+}
+
+BOOST_AUTO_TEST_CASE(table_goes_once_all_was_tried_in_vain) {
+  Leaving x;
+  x.ending = true;
+  BOOST_TEST(returns_within(0ms, [&] { x.table.reset(); }));
+  BOOST_TEST(x.releases == 3);
+}
+
+// --- Addresses and endpoints -------------------------------------------------
+
+// Half of the time for a connection is the first one's; that time is no more
+// than the request has.
+BOOST_AUTO_TEST_CASE(dead_address_leaves_a_short_request_time_for_the_next) {
+  ScriptedServer server;
+  const Blackhole blackhole(server.port());
+  const FakeNames names({"127.0.0.2", "127.0.0.1"});
+  Options options = on_table(new_table_at(
+      "http://locks.invalid:" + std::to_string(server.port()) + "/"));
+  options.request_timeout = 1s;
+  DdbMutex mutex("x", options);
+  std::error_code ec;
+  BOOST_TEST(mutex.try_lock_for(kPlenty, ec));
+  BOOST_TEST(!ec, ec.message());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === What a logger is told ===================================================
+
+// And that no logger harms the library.
+
+namespace {
+
+// What a logger was told.
+class Lines {
+ public:
+  std::function<void(LogLevel, const std::string&)> logger() const {
+    return [told = told_](LogLevel level, const std::string& text) {
+      const std::lock_guard<std::mutex> guard(told->mutex);
+      told->lines.push_back(std::string(name_of(level)) + ": " + text);
+    };
+  }
+  std::vector<std::string> all() const {
+    const std::lock_guard<std::mutex> guard(told_->mutex);
+    return told_->lines;
+  }
+  std::string text() const {
+    std::string text;
+    for (const std::string& line : all()) text += line + "\n";
+    return text;
+  }
+
+ private:
+  struct All {
+    std::mutex mutex;
+    std::vector<std::string> lines;  // GUARDED_BY(mutex)
+  };
+  std::shared_ptr<All> told_ = std::make_shared<All>();
+};
+
+// A lease that is soon over, and long in danger before: a machine that stands
+// still in that time takes nothing away.
+Options soon_over(const std::shared_ptr<Table>& table) {
+  Options options = on_table(table, 4s);
+  options.safe_time = 1900ms;
+  options.request_timeout = 1900ms;
+  return options;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(diagnosis)
+
+BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_cannot_forge_a_line) {
+  const Front front;
+  const Lines lines;
+  TableOptions options = front.table_options();
+  options.logger = lines.logger();
+  options.credentials = {};
+  options.credentials_source = []() -> std::optional<ddbmutex::Credentials> {
+    throw std::runtime_error("no\nsuch \x1bkeys");
+  };
+  Table table(options);
+  const std::string shown = R"(threw: no\nsuch \x1bkeys)";
+  const auto error = error_of([&] { table.inspect("x"); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST(has(error->what(), shown), error->what());
+  BOOST_TEST(eventually([&] { return has(lines.text(), shown); }));
+  for (const std::string& line : lines.all()) {
+    BOOST_TEST(line.find_first_of("\n\x1b") == line.npos, line);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(logger_that_hangs_delays_neither_losses_nor_renewals) {
+  const auto go_on = std::make_shared<Event>();
+  const Front front;
+  TableOptions place = front.table_options();
+  place.logger = [go_on](LogLevel, const std::string&) { go_on->wait(); };
+  const auto table = with_clock(std::make_shared<Table>(place));
+  Told told;
+  Options options = soon_over(table);
+  options.renew_after = 200ms;
+  options.on_danger = [&] { told.add("danger"); };
+  options.on_lost = [&](ddbmutex::Loss loss) { told.add(name_of(loss)); };
+  DdbMutex mutex(fresh_name(), options);
+  mutex.lock();
+  front.gateway.fault("UpdateItem", "500", 2);
+  const auto before = table->stats().update_item;
+  BOOST_TEST(eventually([&] {
+    return table->stats().update_item >= before + 4 && mutex.owns_lock();
+  }));
+  front.gateway.mode("hang");
+  // While the logger has still not returned.
+  BOOST_TEST(eventually([&] { return has(told.text(), "danger expired"); }),
+             told.text());
+  front.gateway.mode("open");
+  go_on->set();
+}
+
+BOOST_AUTO_TEST_CASE(exception_of_a_logger_is_ignored) {
+  Gate gate;
+  Told told;
+  TableOptions options = table_options(gate);
+  options.logger = [&told](LogLevel, const std::string& text) {
+    told.add(text);
+    throw std::runtime_error("thrown by the logger");
+  };
+  const auto table = std::make_shared<Table>(options);
+  DdbMutex mutex(fresh_name(), unhurried(table));
+  for (int round = 0; round < 2; ++round) {
+    gate.once("PutItem", Gate::fails());
+    mutex.lock();
+    mutex.unlock();
+  }
+  BOOST_TEST(told.wait_for(2));  // The second failure is told, too.
+}
+
+// What a logger refers to may go with the table.
+BOOST_AUTO_TEST_CASE(nothing_is_told_once_the_table_is_gone) {
+  Front front;
+  Lines lines;
+  TableOptions options = front.table_options();
+  options.logger = lines.logger();
+  auto table = with_clock(std::make_shared<Table>(options));
+  auto held = std::make_unique<DdbMutex>(fresh_name(), lasting(table));
+  auto waited = std::make_unique<DdbMutex>(fresh_name(), lasting(table));
+  held->lock();
+  front.gateway.mode("hang");
+  Aside waiting([&waited] { waited->lock(); });
+  BOOST_TEST(
+      eventually([&] { return front.gateway.counts().under_way() >= 2; }));
+  waited.reset();
+  BOOST_TEST(waiting.ends());
+  held.reset();
+  table.reset();
+  const std::string told = lines.text();
+  front.gateway.mode("open");
+  front.gateway.wait_until_quiet();
+  pause(100ms);  // No stall makes it more.
+  BOOST_TEST(lines.text() == told);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,19 +1,29 @@
-// Keys and region of an EC2 instance, and keys of a container's agent: which
-// settings count, how the service is asked, and what its answers are worth.
+// Keys of this host: an EC2 instance's (and its region), a container's agent's,
+// and those of a credential_process.  Which settings count, how the service is
+// asked or the program run, and what their answers are worth.
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "sigv4/keys/from_all.hpp"
 #include "sigv4/keys/from_hosts.hpp"
+#include "sigv4/keys/sources.hpp"
+#include "sigv4/secret.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/scripted_server.hpp"
-
-namespace {
+#include "tests/support/waiting.hpp"
 
 using namespace ddbmutex;
 using namespace ddbmutex::sigv4;
@@ -22,6 +32,10 @@ using tests::Aws;
 using tests::has;
 using tests::Home;
 using tests::said;
+
+BOOST_AUTO_TEST_SUITE(instance_metadata)
+
+namespace {
 
 constexpr const char* kEndpoint = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
 
@@ -84,40 +98,7 @@ struct Host : Home {
 constexpr const char* kFound =
     "found: EC2 metadata service (role instance-role)";
 
-constexpr const char* kRelative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
-constexpr const char* kFull = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
-constexpr const char* kTokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
-constexpr const char* kToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
-constexpr const char* kTokenText = "the-very-secret-token";
-
-KeySourcePtr agent_of(const Environment& environment) {
-  const ContainerSettings settings = container_settings(environment);
-  return tests::source_of([settings](const Fetch& fetch) {
-    return container_keys(settings, fetch);
-  });
-}
-
-// A container with the stand-in for its agent.
-struct Container : Home {
-  Container() {
-    variables[kFull] = aws.plain_url("container") + "/v2/credentials/task";
-  }
-
-  KeySourcePtr source() const { return agent_of(environment()); }
-  KeyOutcome asked() { return tests::asked(*source()); }
-  std::string answer() { return said(asked()); }
-  int requests() const { return aws.log().count("container"); }
-  // What the agent wants to be told.
-  void wants(const std::string& token) {
-    aws.control("POST", "/container", R"({"authorization":")" + token + "\"}");
-  }
-
-  Aws aws;
-};
-
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(instance_metadata)
 
 // --- Keys ------------------------------------------------------------------
 
@@ -157,8 +138,6 @@ BOOST_AUTO_TEST_CASE(token_that_is_refused_is_replaced_once) {
   BOOST_TEST(instance.operations() == "PutToken ListRoles PutToken ListRoles");
 }
 
-// --- Version 1 -------------------------------------------------------------
-
 // --- What goes wrong -------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(nobody_there_is_none_until_somebody_was) {
@@ -196,6 +175,41 @@ BOOST_AUTO_TEST_CASE(region_is_asked_for_once_and_given_with_all_keys) {
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(container_agent)
+
+namespace {
+
+constexpr const char* kRelative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
+constexpr const char* kFull = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+constexpr const char* kTokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
+constexpr const char* kToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
+constexpr const char* kTokenText = "the-very-secret-token";
+
+KeySourcePtr agent_of(const Environment& environment) {
+  const ContainerSettings settings = container_settings(environment);
+  return tests::source_of([settings](const Fetch& fetch) {
+    return container_keys(settings, fetch);
+  });
+}
+
+// A container with the stand-in for its agent.
+struct Container : Home {
+  Container() {
+    variables[kFull] = aws.plain_url("container") + "/v2/credentials/task";
+  }
+
+  KeySourcePtr source() const { return agent_of(environment()); }
+  KeyOutcome asked() { return tests::asked(*source()); }
+  std::string answer() { return said(asked()); }
+  int requests() const { return aws.log().count("container"); }
+  // What the agent wants to be told.
+  void wants(const std::string& token) {
+    aws.control("POST", "/container", R"({"authorization":")" + token + "\"}");
+  }
+
+  Aws aws;
+};
+
+}  // namespace
 
 // --- Where it may be -------------------------------------------------------
 
@@ -254,8 +268,6 @@ BOOST_AUTO_TEST_CASE(full_uri_of_any_other_host_is_broken_and_not_asked) {
   }
 }
 
-// --- What it gives ---------------------------------------------------------
-
 // --- The token -------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(token_file_goes_before_the_token_and_is_read_anew) {
@@ -290,6 +302,299 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_sent_is_broken_and_nothing_is) {
   BOOST_TEST(container.requests() == 0);
 }
 
-// --- What goes wrong -------------------------------------------------------
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(credential_process)
+
+namespace {
+
+constexpr const char* kPlace = "credential_process of profile \"x\"";
+constexpr const char* kDocument =
+    R"({"Version": 1, "AccessKeyId": "id", "SecretAccessKey": "the-secret"})";
+
+KeySourcePtr process_keys(const std::string& command,
+                          const std::string& place) {
+  return tests::source_of([=](const Fetch& fetch) {
+    return sigv4::process_keys(command, place, fetch);
+  });
+}
+
+// Scripts of a directory of their own.
+struct Scripts : Home {
+  // A shell script as a program.
+  KeySourcePtr source(const std::string& script) const {
+    return process_keys("/bin/sh '" + write("script", script) + "'", kPlace);
+  }
+  KeySourcePtr writes(const std::string& text) const {
+    write("text", text);
+    return source("cat '" + (root / "text").string() + "'\n");
+  }
+  std::string file(const char* name) const {
+    std::string text;
+    std::ifstream stream(root / name);
+    std::getline(stream, text, '\0');
+    return text;
+  }
+  // The number in a file that a script writes, waited for.
+  pid_t pid_in(const char* name) const {
+    BOOST_TEST_REQUIRE(tests::eventually(
+        [&] { return file(name).find('\n') != std::string::npos; }));
+    return std::stoi(file(name));
+  }
+};
+
+// Neither ended nor a zombie, for whose parent need not be ours.
+bool runs(pid_t pid) {
+  std::ifstream stream("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(stream, text);
+  const auto name_ends = text.rfind(')');
+  return name_ends != text.npos && text[name_ends + 2] != 'Z';
+}
+
+bool ends(pid_t pid) {
+  return tests::eventually([pid] { return !runs(pid); });
+}
+
+// No child of ours by that number is left, alive or not.
+bool was_reaped(pid_t pid) {
+  siginfo_t info = {};
+  return waitid(P_PID, static_cast<id_t>(pid), &info,
+                WEXITED | WNOHANG | WNOWAIT) != 0 &&
+         errno == ECHILD;
+}
+
+std::string joined(std::string_view command) {
+  std::string words;
+  if (*split_words(command, words) != '\0') return "error";
+  std::string text;
+  for (std::string_view rest = words; !rest.empty();) {
+    text += "<" + std::string(cut(rest, '\0')) + ">";
+  }
+  return text;
+}
+
+// A line of /proc/PID/status.
+unsigned long long mask_in(const std::string& status, const char* name) {
+  const auto at = status.find(name);
+  BOOST_TEST_REQUIRE(at != status.npos);
+  return std::stoull(status.substr(at + std::string(name).size()), nullptr, 16);
+}
+
+// Puts a signal's disposition back.
+class Disposition {
+ public:
+  Disposition(int signal, void (*handler)(int)) : signal_(signal) {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    sigaction(signal_, &action, &before_);
+  }
+  ~Disposition() { sigaction(signal_, &before_, nullptr); }
+  Disposition(const Disposition&) = delete;
+  Disposition& operator=(const Disposition&) = delete;
+
+ private:
+  const int signal_;
+  struct sigaction before_;
+};
+
+}  // namespace
+
+// --- The command -----------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(command_is_taken_apart_as_by_a_shell_without_expansion) {
+  const struct {
+    const char* command;
+    const char* words;
+  } cases[] = {
+      {"  a \t b\r\nc ", "<a><b><c>"},
+      {"a 'b c' \"d e\"", "<a><b c><d e>"},
+      {"a'b'\"c\"d", "<abcd>"},
+      {"'' \"\"", "<><>"},
+      {"a ''", "<a><>"},
+      {R"(a\ b \'c \"d \\)", R"(<a b><'c><"d><\>)"},
+      {R"('a\b' 'c"d')", R"(<a\b><c"d>)"},
+      {R"("a\b" "c\"d" "e\\f" "g'h" "\$i")", R"(<a\b><c"d><e\f><g'h><\$i>)"},
+      {"$HOME ~ `a` *.c a;b |c &d >e #f {g,h}",
+       "<$HOME><~><`a`><*.c><a;b><|c><&d><>e><#f><{g,h}>"},
+      {"\xC3\xA9 '\xC3\xA9'", "<\xC3\xA9><\xC3\xA9>"},
+      {"", "error"},
+      {"'a", "error"},
+      {R"("a\")", "error"},
+      {"a\\", "error"},
+  };
+  for (const auto& c : cases) {
+    BOOST_TEST(joined(c.command) == c.words, c.command);
+  }
+}
+
+// --- What it gives ---------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(what_is_no_document_is_broken_and_not_shown) {
+  const struct {
+    const char* text;
+    const char* reason;
+  } cases[] = {
+      {"", "the program wrote nothing"},
+      {"the-secret", "the program's output is not a JSON object"},
+      {R"({"Version":1,"AccessKeyId":"i","SecretAccessKey":"the-sec)",
+       "the program's output is not a JSON object"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"the-secret"})",
+       "Version in the program's output is not 1"},
+      {R"({"Version":2,"AccessKeyId":"i","SecretAccessKey":"the-secret"})",
+       "Version in the program's output is not 1"},
+  };
+  const Scripts scripts;
+  for (const auto& c : cases) {
+    BOOST_TEST(said(tests::asked(*scripts.writes(c.text))) ==
+               "broken: " + std::string(kPlace) + ": " + c.reason);
+  }
+}
+
+// --- How it ends -----------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(what_a_failing_program_says_on_stderr_is_shown) {
+  const Scripts scripts;
+  const std::string failed =
+      "failed: credential_process of profile \"x\": the program ended with "
+      "exit status 3: ";
+  const auto saying = [&](const std::string& text) {
+    scripts.write("text", text);
+    return said(tests::asked(*scripts.source(
+        "cat '" + (scripts.root / "text").string() + "' >&2\nexit 3\n")));
+  };
+  BOOST_TEST(saying("Error: the session is over\n") ==
+             failed + "Error: the session is over");
+  BOOST_TEST(saying("\nError: it is over\r\n\n  run corp-login\n\n") ==
+             failed + "Error: it is over / run corp-login");
+  BOOST_TEST(saying("a\x1b[2J\xe2\x80\xae\x7f\tb") ==
+             failed + R"(a\x1b[2J\u202e\x7f\tb)");
+  // Of a long text the end is shown, where the reason is.
+  std::string much;
+  while (much.size() < 100000) much += "  File \"x.py\", line 1\n";
+  const std::string end = saying(much + "ValueError: no\n");
+  BOOST_TEST(has(end, " / ValueError: no"));
+  BOOST_TEST(end.size() < failed.size() + 320);
+  BOOST_TEST(saying(std::string(100000, 'x')).size() < failed.size() + 320);
+}
+
+BOOST_AUTO_TEST_CASE(secrets_that_a_program_says_on_stderr_are_hidden) {
+  const Scripts scripts;
+  const std::string secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+  const std::string plain = "secret-of-small-letters";
+  for (const std::string& line : std::vector<std::string>{
+           "refused: " + secret, "refused: key=" + secret + ";",
+           "refused: '" + secret.substr(0, 30) + "'",
+           "refused: eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIi",
+           "refused: token-5f4dcc3b5aa765d61d8327deb882cf99",
+           "refused: t=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"}) {
+    const std::string told = said(tests::asked(
+        *scripts.source("cat >&2 <<'E'\n" + line + "\nE\nexit 1\n")));
+    BOOST_TEST(has(told, ": refused: "), told);
+    BOOST_TEST(has(told, "(hidden)"), told);
+    BOOST_TEST(!has(told, secret.substr(0, 12)), told);
+    for (const char* part : {"eyJ", "5f4d", "JBSW"}) {
+      BOOST_TEST(!has(told, part), told);
+    }
+  }
+  // A secret that does not look like one, but is in its document.
+  const std::string told = said(tests::asked(*scripts.source(
+      "echo '{\"Version\":1,\"AccessKeyId\":\"i\",\"SecretAccessKey\":\"" +
+      plain + "\"}'\necho 'bad " + plain + "' >&2\nexit 1\n")));
+  BOOST_TEST(has(told, ": bad (hidden)"), told);
+  BOOST_TEST(!has(told, plain), told);
+}
+
+BOOST_AUTO_TEST_CASE(program_that_takes_too_long_is_ended_with_its_children) {
+  const Scripts scripts;
+  const std::string children = "sleep 1000 &\necho $! >child\nwait\n";
+  for (const std::string& trap :
+       {std::string(), std::string("trap '' TERM\n")}) {
+    const KeyOutcome outcome = tests::asked(
+        *scripts.source("cd '" + scripts.root.string() + "'\n" + trap +
+                        "echo $$ >self\n" + children + children),
+        4s);  // In which it has begun.
+    BOOST_TEST(has(said(outcome),
+                   "failed: credential_process of profile \"x\": the program "
+                   "did not end in "));
+    BOOST_TEST(was_reaped(scripts.pid_in("self")));
+    BOOST_TEST(ends(scripts.pid_in("child")));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(program_that_ended_is_not_waited_for_by_its_pipe) {
+  const Scripts scripts;
+  const KeyOutcome outcome = tests::asked(*scripts.source(
+      "cd '" + scripts.root.string() + "'\nsleep 1000 &\necho $! >child\n" +
+      "echo '" + kDocument + "'\n"));
+  BOOST_TEST(said(outcome) == std::string("found: ") + kPlace);
+  const pid_t child = scripts.pid_in("child");  // A daemon, and lives on.
+  BOOST_TEST(runs(child));
+  kill(child, SIGKILL);
+}
+
+// Then the kernel reaps, and tells nobody the status.
+BOOST_AUTO_TEST_CASE(keys_are_found_where_sigchld_is_ignored) {
+  const Disposition ignored(SIGCHLD, SIG_IGN);
+  const Scripts scripts;
+  BOOST_TEST(said(tests::asked(*scripts.writes(kDocument))) ==
+             std::string("found: ") + kPlace);
+  BOOST_TEST(has(said(tests::asked(*scripts.source("exit 3\n"))),
+                 "broken: credential_process of profile \"x\": the program "
+                 "wrote nothing"));
+  BOOST_TEST(
+      has(said(tests::asked(*scripts.source("exec sleep 1000\n"), 300ms)),
+          "did not end in"));
+}
+
+// --- What it finds ---------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(program_inherits_no_files_of_ours) {
+  const Scripts scripts;
+  const int open_file = open("/dev/zero", O_RDONLY);  // Not close-on-exec.
+  BOOST_TEST_REQUIRE(open_file > 2);
+  const int stdin_before = dup(0);
+  BOOST_TEST_REQUIRE(dup2(open_file, 0) == 0);
+  tests::asked(*scripts.source("cd '" + scripts.root.string() +
+                               "'\nls -l /proc/$$/fd | cat >fds\n" +
+                               "cat >input\necho the end >>input\n"));
+  dup2(stdin_before, 0);
+  close(stdin_before);
+  close(open_file);
+  const std::string fds = scripts.file("fds");
+  BOOST_TEST(has(fds, " 0 -> /dev/null\n"));
+  BOOST_TEST(has(fds, " 1 -> pipe:"));
+  BOOST_TEST(has(fds, " 2 -> pipe:"));
+  BOOST_TEST(!has(fds, "/dev/zero"));
+  BOOST_TEST(!has(fds, "socket:"));
+  BOOST_TEST(!has(fds, "eventfd"));
+  BOOST_TEST(scripts.file("input") == "the end\n");
+}
+
+BOOST_AUTO_TEST_CASE(program_has_default_signals_and_a_group_of_its_own) {
+  const Scripts scripts;
+  const Disposition interrupts(SIGINT, SIG_IGN), pipes(SIGPIPE, SIG_IGN);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  // Programs, for a shell has dispositions of its own.
+  const KeyOutcome outcome = tests::asked(*process_keys(
+      "dd if=/proc/self/status of='" + (scripts.root / "status").string() + "'",
+      kPlace));
+  tests::asked(*process_keys(
+      "dd if=/proc/self/stat of='" + (scripts.root / "stat").string() + "'",
+      kPlace));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  BOOST_TEST(has(said(outcome), "wrote nothing"));
+  const std::string status = scripts.file("status");
+  BOOST_TEST(mask_in(status, "SigBlk:") == 0u);
+  // But for two that are the C library's own.
+  BOOST_TEST((mask_in(status, "SigIgn:") & 0x7fffffff) == 0u);
+  // "PID (dd) STATE PARENT GROUP ..."
+  int pid = 0, group = 0;
+  BOOST_TEST_REQUIRE(sscanf(scripts.file("stat").c_str(), "%d (dd) %*c %*d %d",
+                            &pid, &group) == 2);
+  BOOST_TEST(group == pid);
+}
 
 BOOST_AUTO_TEST_SUITE_END()

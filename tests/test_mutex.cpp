@@ -1,35 +1,67 @@
-// DdbMutex in one thread: what is sent, what stands in the table, who gets in
-// and when.  Another Table is to it as another process.
+// DdbMutex as the header promises it, in one thread and on both engines: what
+// is sent, what stands in the table, who gets in and when.  Also its types,
+// programs with another locale, and the largest items.  Another Table is to it
+// as another process.
+#include <malloc.h>
+#include <strings.h>
+
 #include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <clocale>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <ratio>
+#include <set>
 #include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
 #include "ddbmutex/lock/row.hpp"
+#include "sigv4/http_answer.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
-#include "tests/support/held_thread.hpp"
+#include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/rival.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "tests/support/shell.hpp"
 
+namespace dynamodb = ddbmutex::dynamodb;
+namespace lock = ddbmutex::lock;
+namespace sigv4 = ddbmutex::sigv4;
 using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
+using ddbmutex::Error;
+using ddbmutex::Layout;
 using ddbmutex::LockInfo;
 using ddbmutex::Options;
 using ddbmutex::Stats;
 using ddbmutex::Table;
+using ddbmutex::TableOptions;
+using dynamodb::Item;
+using dynamodb::Wanted;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using std::chrono::system_clock;
+using Type = dynamodb::Attribute::Type;
+
+// === In one thread ===========================================================
 
 namespace {
 
-const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+const auto kEngines = boost::unit_test::data::make(engine_kinds());
 
 std::string counts(const Stats& stats) {
   return "Put " + std::to_string(stats.put_item) + " Update " +
@@ -38,18 +70,6 @@ std::string counts(const Stats& stats) {
          std::to_string(stats.get_item) + " other " +
          std::to_string(stats.other);
 }
-
-// A clock that a test sets.
-struct SetClock {
-  using duration = milliseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<SetClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-  static time_point now() { return time_point(milliseconds(ms.load())); }
-  static std::atomic<std::int64_t> ms;
-};
-std::atomic<std::int64_t> SetClock::ms{0};
 
 }  // namespace
 
@@ -169,6 +189,18 @@ BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
 
 namespace {
 
+// A clock that a test sets.
+struct SetClock {
+  using duration = milliseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<SetClock>;
+  [[maybe_unused]] static constexpr bool is_steady = false;
+  static time_point now() { return time_point(milliseconds(ms.load())); }
+  static std::atomic<std::int64_t> ms;
+};
+std::atomic<std::int64_t> SetClock::ms{0};
+
 // Throws at one of its readings.
 struct ThrowingClock {
   using duration = milliseconds;
@@ -267,6 +299,31 @@ BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
   BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
 }
 
+// Only a thread of this process is known to have held the lock.
+BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
+  std::atomic<bool> away{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (away) return hanging();
+    away = action_of(request) == "DeleteItem";
+    return Reply::ok("{}");
+  });
+  Options options = unhurried(table_at(server));
+  options.handover_limit = 0;
+  DdbMutex mutex("x", options);
+  mutex.lock();
+  SetClock::ms = 0;
+  // By a clock that stands still, its time is never up.
+  Aside aside([&] {
+    (void)mutex.try_lock_until(SetClock::time_point(milliseconds(200)));
+  });
+  BOOST_TEST_REQUIRE(aside.rests());
+  mutex.unlock();
+  BOOST_TEST(server.wait_for_requests(4));
+  SetClock::ms = 10'000;
+  BOOST_TEST(aside.thrown() == words(Errc::timed_out));
+  server.stop();  // What may have been applied is not waited for.
+}
+
 // --- Locks of the dead -----------------------------------------------------
 
 BOOST_DATA_TEST_CASE(poller_takes_what_it_saw_unchanged_for_a_lease, kEngines,
@@ -291,8 +348,6 @@ BOOST_AUTO_TEST_CASE(waiter_wakes_when_the_lease_is_over_not_a_poll_later) {
   DdbMutex mutex(name, options);
   BOOST_TEST(mutex.try_lock_for(kPlenty));
 }
-
-// --- Renewal ---------------------------------------------------------------
 
 // --- What the holder asks --------------------------------------------------
 
@@ -341,6 +396,529 @@ BOOST_AUTO_TEST_CASE(nothing_to_unlock_is_nothing_done) {
   mutex.unlock();
   BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::not_held));
   BOOST_TEST(actions(server) == "PutItem DeleteItem");
+}
+
+namespace {
+
+// The fewest bytes in which HTTP/1.1 writes them: a header may have one more.
+std::size_t fewest_bytes(const std::vector<SeenRequest>& requests) {
+  std::size_t bytes = 0;
+  for (const SeenRequest& request : requests) {
+    bytes += (request.method + " " + request.path + " HTTP/1.1\r\n\r\n").size();
+    for (const auto& [name, value] : request.headers)
+      bytes += (name + ":" + value + "\r\n").size();
+    bytes += request.body.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(stats_count_what_was_sent_and_what_became_of_it) {
+  Gate gate;
+  const auto table = new_table_at(gate);
+  DdbMutex mutex(fresh_name(), unhurried(table));
+  gate.once("PutItem", [](Engine&, const SeenRequest&) {
+    return failure(400, "ProvisionedThroughputExceededException");
+  });
+  gate.once("PutItem", Gate::fails());
+  mutex.lock();
+  BOOST_TEST(table->stats().held == 1u);
+  mutex.renew();
+  table->list([](const LockInfo&) { return true; });
+  mutex.unlock();
+
+  const Stats stats = table->stats();
+  BOOST_TEST(stats.get_item == 1u);  // A new table's first lock looks first.
+  BOOST_TEST(stats.put_item == 3u);
+  BOOST_TEST(stats.update_item == 1u);
+  BOOST_TEST(stats.delete_item == 1u);
+  BOOST_TEST(stats.other == 1u);
+  BOOST_TEST(stats.requests() == 7u);
+  BOOST_TEST(stats.throttled == 1u);
+  BOOST_TEST(stats.failed == 1u);
+  BOOST_TEST(stats.retries == 2u);
+  BOOST_TEST(stats.held == 0u);
+  BOOST_TEST(stats.held_hours > 0);
+  const std::vector<SeenRequest> requests = gate.server().requests();
+  std::size_t headers = 0;
+  for (const SeenRequest& request : requests) headers += request.headers.size();
+  BOOST_TEST(stats.bytes_sent >= fewest_bytes(requests));
+  BOOST_TEST(stats.bytes_sent <= fewest_bytes(requests) + headers);
+  // The server counts what it has sent, perhaps after we have received it.
+  BOOST_TEST(eventually(
+      [&] { return stats.bytes_received == gate.server().bytes_sent(); }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === What the compiler and the standard library make of it ===================
+
+namespace {
+
+// --- What the compiler is asked --------------------------------------------
+
+template <class T>
+constexpr bool kMoves =
+    std::is_copy_constructible_v<T> || std::is_copy_assignable_v<T> ||
+    std::is_move_constructible_v<T> || std::is_move_assignable_v<T>;
+
+static_assert(!kMoves<DdbMutex> && !kMoves<Table>);
+static_assert(!std::is_convertible_v<std::string, DdbMutex>);
+static_assert(!std::is_convertible_v<TableOptions, Table>);
+static_assert(!std::is_polymorphic_v<DdbMutex> &&
+              !std::is_polymorphic_v<Table>);
+
+using Mutex = DdbMutex&;
+using Watched = const DdbMutex&;
+using Ec = std::error_code&;
+
+static_assert(noexcept(std::declval<Mutex>().unlock()));
+static_assert(noexcept(std::declval<Mutex>().cancel()));
+static_assert(noexcept(std::declval<Mutex>().release(std::declval<Ec>())));
+static_assert(noexcept(std::declval<Watched>().owns_lock()));
+static_assert(noexcept(std::declval<Watched>().remaining()));
+static_assert(noexcept(std::declval<Watched>().in_danger()));
+static_assert(noexcept(
+    std::declval<Table&>().close(std::declval<std::chrono::milliseconds>())));
+static_assert(!noexcept(std::declval<Mutex>().lock()));
+static_assert(!noexcept(std::declval<Mutex>().release()));
+
+static_assert(std::is_error_code_enum_v<Errc>);
+static_assert(static_cast<int>(Errc::bad_option) != 0);  // 0 is success.
+static_assert(std::is_base_of_v<std::system_error, Error>);
+static_assert(std::is_nothrow_copy_constructible_v<Error>);
+
+// --- What the compiler at hand is given ------------------------------------
+
+std::string sanitizers() {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  return " -fsanitize=thread";
+#elif __has_feature(address_sanitizer)
+  return " -fsanitize=address,undefined";
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+  return " -fsanitize=thread";
+#elif defined(__SANITIZE_ADDRESS__)
+  return " -fsanitize=address,undefined";
+#else
+  return "";
+#endif
+}
+
+std::string compile(const std::string& standard) {
+  return compiler() + " -std=" + standard +
+         " -pthread -I. -Wall -Wextra -Wpedantic -Wshadow -Wconversion"
+         " -Werror" +
+         sanitizers();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(contract)
+
+// --- The header ------------------------------------------------------------
+
+// The library is of C++17; whoever compiles as C++20 has the overloads.
+BOOST_AUTO_TEST_CASE(stop_tokens_work_in_a_program_of_cpp20) {
+  const std::string library = program_path("../libddbmutex.a");
+  const Home home;
+  const std::string program = (home.root / "stop_token").string();
+  const Ran compiled =
+      shell(compile("c++20") + " tests/programs/stop_token.cpp '" + library +
+            "' -lcurl -lcrypto -o " + program);
+  BOOST_REQUIRE_MESSAGE(compiled.status == 0, compiled.said);
+  const Engine& engine = Engine::running(any_engine_kind());
+  const auto keys = engine.credentials();
+  BOOST_REQUIRE(keys.has_value());
+  const Ran ended =
+      shell("timeout 300 env AWS_ACCESS_KEY_ID='" + keys->access_key_id +
+            "' AWS_SECRET_ACCESS_KEY='" + keys->secret_access_key +
+            "' AWS_SESSION_TOKEN='" + keys->session_token + "' " + program +
+            " " + engine.url() + " " + engine.region() + " " + engine.table());
+  BOOST_TEST(ended.said ==
+             "stopped before, while waiting, not at all; told of a loss\n");
+  BOOST_TEST(ended.status == 0);
+}
+
+// --- What the standard library makes of it ---------------------------------
+
+namespace {
+
+struct Two {
+  Engine& engine = Engine::running(any_engine_kind());
+  std::shared_ptr<Table> table = table_at(engine);
+  const std::string name_a = fresh_name();
+  const std::string name_b = fresh_name();
+  DdbMutex a{name_a, unhurried(table)};
+  DdbMutex b{name_b, unhurried(table)};
+
+  bool both() const { return a.owns_lock() && b.owns_lock(); }
+  bool none() const { return !a.owns_lock() && !b.owns_lock(); }
+  bool free() { return is_free(engine, name_a) && is_free(engine, name_b); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(two_mutexes_are_locked_together_in_any_order) {
+  Two two;
+  const auto many = [&two](DdbMutex& one, DdbMutex& other) {
+    for (int i = 0; i < 5; ++i) {
+      const std::scoped_lock guard(one, other);
+      if (!two.both()) throw Error(Errc::lease_lost, "only one of two");
+    }
+  };
+  Aside aside([&] { many(two.a, two.b); });
+  BOOST_CHECK_NO_THROW(many(two.b, two.a));
+  BOOST_TEST(aside.thrown() == "none");
+  std::lock(two.a, two.b);
+  BOOST_TEST(two.both());
+  two.a.unlock();
+  BOOST_TEST(std::try_lock(two.a, two.b) == 1);  // b is held: a is given back.
+  BOOST_TEST(!two.a.owns_lock());
+  two.b.unlock();
+  BOOST_TEST(two.free());
+}
+
+// --- Times -----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(durations_saturate_and_are_rounded_up) {
+  using ddbmutex::detail::nanoseconds_of;
+  using std::chrono::duration;
+  using std::chrono::hours;
+  using Days = duration<std::int64_t, std::ratio<86400>>;
+  using Pico = duration<std::int64_t, std::pico>;
+  const nanoseconds longest = nanoseconds::max() - 1us;
+  BOOST_TEST((nanoseconds_of(hours::max()) >= longest));
+  BOOST_TEST((nanoseconds_of(Days::max()) >= longest));
+  BOOST_TEST((nanoseconds_of(nanoseconds::max()) >= longest));
+  BOOST_TEST((nanoseconds_of(duration<float>(HUGE_VALF)) >= longest));
+  BOOST_TEST((nanoseconds_of(duration<double>::max()) >= longest));
+  BOOST_TEST((nanoseconds_of(hours::min()) == 0ns));
+  BOOST_TEST((nanoseconds_of(nanoseconds::min()) == 0ns));
+  BOOST_TEST((nanoseconds_of(duration<double>(-HUGE_VAL)) == 0ns));
+  BOOST_TEST((nanoseconds_of(duration<float>(std::nanf(""))) == 0ns));
+  BOOST_TEST((nanoseconds_of(Pico(1)) == 1ns));
+  BOOST_TEST((nanoseconds_of(Pico(1000)) == 1ns));
+  BOOST_TEST((nanoseconds_of(Pico(1001)) == 2ns));
+  BOOST_TEST((nanoseconds_of(duration<double>(0.25)) == 250ms));
+  BOOST_TEST((nanoseconds_of(100 * 365 * 24h) == 100 * 365 * 24h));
+}
+
+namespace {
+
+struct UnsignedClock {
+  using rep = std::uint64_t;
+  using period = std::milli;
+  using duration = std::chrono::duration<rep, period>;
+  using time_point = std::chrono::time_point<UnsignedClock>;
+  [[maybe_unused]] static constexpr bool is_steady = false;
+  static time_point now() { return time_point(10s); }
+};
+
+}  // namespace
+
+// The difference of two unsigned numbers is never below zero.
+BOOST_AUTO_TEST_CASE(deadline_of_an_unsigned_clock_may_be_past) {
+  using Time = UnsignedClock::time_point;
+  const auto left_until = [](Time at) {
+    return ddbmutex::detail::left_until<UnsignedClock, Time::duration>(&at);
+  };
+  BOOST_TEST((left_until(Time(5s)) == 0ns));
+  BOOST_TEST((left_until(Time(10s)) == 0ns));
+  BOOST_TEST((left_until(Time(12s)) == 2s));
+  BOOST_TEST((left_until(Time::max()) == nanoseconds::max()));
+}
+
+// --- Errors ----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(each_code_has_its_words_and_equals_its_errc) {
+  const std::pair<Errc, std::errc> pairs[] = {
+      {Errc::bad_option, std::errc::invalid_argument},
+      {Errc::not_held, std::errc::operation_not_permitted},
+      {Errc::no_keys, std::errc::permission_denied},
+      {Errc::bad_keys, std::errc::permission_denied},
+      {Errc::expired_keys, std::errc::permission_denied},
+      {Errc::access_denied, std::errc::permission_denied},
+      {Errc::no_table, std::errc::no_such_file_or_directory},
+      {Errc::wrong_table, std::errc::invalid_argument},
+      {Errc::replicated_table, std::errc::invalid_argument},
+      {Errc::bad_request, std::errc::invalid_argument},
+      {Errc::not_supported, std::errc::function_not_supported},
+      {Errc::bad_certificate, std::errc::permission_denied},
+      {Errc::bad_record, std::errc::bad_message},
+      {Errc::kept_row, std::errc::bad_message},
+      {Errc::no_row, std::errc::no_such_file_or_directory},
+      {Errc::condition_failed, std::errc::operation_not_permitted},
+      {Errc::unreachable, std::errc::host_unreachable},
+      {Errc::disconnected, std::errc::connection_reset},
+      {Errc::timed_out, std::errc::timed_out},
+      {Errc::throttled, std::errc::resource_unavailable_try_again},
+      {Errc::unavailable, std::errc::resource_unavailable_try_again},
+      {Errc::bad_answer, std::errc::protocol_error},
+      {Errc::lease_lost, std::errc::operation_not_permitted},
+      {Errc::ends_too_soon, std::errc::operation_not_permitted},
+      {Errc::cancelled, std::errc::operation_canceled},
+      {Errc::closed, std::errc::operation_canceled},
+  };
+  std::set<std::string> all;
+  for (const auto& [code, condition] : pairs) {
+    const std::error_code made = code;
+    BOOST_TEST((made == condition), made.message());
+    BOOST_TEST((made != std::errc::file_exists), made.message());
+    BOOST_TEST((made.category() == ddbmutex::category()));
+    all.insert(made.message());
+  }
+  BOOST_TEST(all.size() == std::size(pairs));
+  BOOST_TEST(std::size(pairs) == static_cast<std::size_t>(Errc::closed));
+  BOOST_TEST(ddbmutex::category().name() == std::string("ddbmutex"));
+  // What no code of ours is has words too.
+  BOOST_TEST(!ddbmutex::category().message(0).empty());
+  BOOST_TEST(!ddbmutex::category().message(1000).empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === Locales =================================================================
+
+// What the library sends, reads and compares is the same whatever locale the
+// program has chosen: a Turkish one, in which 'I' is no upper case of 'i'.
+
+namespace {
+
+// The C library's locale, made of the system's own description of it.
+class TurkishLocale {
+ public:
+  TurkishLocale()
+      : made_(shell("localedef -i tr_TR -f UTF-8 '" +
+                    (home_.root / "tr_TR.UTF-8").string() + "'")),
+        place_("LOCPATH", home_.root.c_str()) {
+    BOOST_TEST_REQUIRE(setlocale(LC_ALL, "tr_TR.UTF-8") != nullptr, made_.said);
+    setlocale(LC_TIME, "C");  // The scripted server writes a Date with it.
+    // Else nothing here is tested.
+    BOOST_TEST_REQUIRE(strcasecmp("I", "i") != 0);
+  }
+  ~TurkishLocale() { setlocale(LC_ALL, "C"); }
+
+ private:
+  Home home_;
+  const Ran made_;
+  const ProcessVariable place_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(locales)
+
+BOOST_AUTO_TEST_CASE(headers_are_found_in_a_turkish_locale_in_any_case) {
+  const TurkishLocale turkish;
+  sigv4::HttpAnswer answer;
+  answer.headers = "X-AMZN-REQUESTID: a\nI: b\n";
+  BOOST_TEST(answer.header("x-amzn-requestid") == "a");
+  BOOST_TEST(answer.header("i") == "b");
+  // Through the whole of a call: the error names the request.
+  ScriptedServer server([](const SeenRequest&) {
+    Reply reply = failure(400, "AccessDeniedException");
+    reply.headers = {{"x-amzn-RequestId", ""},
+                     {"X-AMZN-REQUESTID", "this-one"}};
+    return reply;
+  });
+  DdbMutex mutex("x", unhurried(new_table_at(server)));
+  const auto error = error_of([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST(error->request_id() == "this-one");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === The largest items =======================================================
+
+// In all layouts they are used as any other, or reported alone, in memory that
+// is bounded by their size.
+
+namespace {
+
+// One whose leases end by the calendar, and one of versions.
+constexpr Layout kLayouts[] = {Layout::ddblock, Layout::awslabs};
+
+// --- Values ------------------------------------------------------------------
+
+std::string list_of(const std::string& member, std::size_t count) {
+  std::string json = R"({"L":[)";
+  json.reserve(json.size() + count * (member.size() + 1) + 2);
+  for (std::size_t i = 0; i < count; ++i) {
+    json += i == 0 ? "" : ",";
+    json += member;
+  }
+  return json + "]}";
+}
+
+// The longest JSON that strings in 400 KB can need: 9 bytes for one byte.
+std::string empty_strings(std::size_t count = 408000) {
+  return list_of(R"({"S":""})", count);
+}
+
+// DynamoDB answers with plain digits, 141 bytes for each number.
+std::string small_numbers(std::size_t count) {
+  return list_of(R"({"N":"0.)" + std::string(129, '0') + R"(1"})", count);
+}
+
+std::string nested(std::size_t levels) {
+  std::string json;
+  for (std::size_t i = 0; i < levels; ++i) json += R"({"L":[)";
+  json += R"({"S":"x"})";
+  for (std::size_t i = 0; i < levels; ++i) json += "]}";
+  return json;
+}
+
+// --- Rows --------------------------------------------------------------------
+
+// Of a holder that died long ago.
+std::string dead_record(Layout layout) {
+  if (layout == Layout::ddblock) {
+    return R"("uuid":{"S":"u"},"expires":{"N":"1000"},"lease":{"N":"1000"})";
+  }
+  return R"("ownerName":{"S":"h"},"recordVersionNumber":{"S":"x"},)"
+         R"("leaseDuration":{"S":"1000"})";
+}
+
+// The row of that name, as DynamoDB tells it.
+std::string row_json(const std::string& name, const std::string& attributes) {
+  return R"({"name":{"S":"ddblock-)" + name + "\"}," + attributes + "}";
+}
+
+std::map<std::string, LockInfo> listed(Table& table) {
+  std::map<std::string, LockInfo> all;
+  table.list([&all](const LockInfo& info) {
+    all.emplace(info.name, info);
+    return true;
+  });
+  return all;
+}
+
+Item read(const std::string& json, const Wanted& wanted) {
+  const dynamodb::Document document{std::string(json)};
+  Item item;
+  BOOST_TEST_REQUIRE(dynamodb::read_item(document.root(), item, wanted));
+  return item;
+}
+
+// "uuid S, note unread"
+std::string shape_of(const Item& item) {
+  std::string text;
+  for (const dynamodb::Attribute& one : item) {
+    text += (text.empty() ? "" : ", ") + one.name +
+            (one.type == Type::unread            ? " unread"
+             : one.type == Type::list            ? " list"
+             : one.value.empty()                 ? " empty"
+             : one.value.size() > std::size_t{8} ? " long"
+                                                 : " " + one.value) +
+            (one.members.empty() ? ""
+                                 : " of " + std::to_string(one.members.size()));
+  }
+  return text;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(large_items)
+
+// --- What is read of an item -------------------------------------------------
+
+// Memory that is reserved but not touched is not counted by the system, but
+// counts where memory is limited.
+BOOST_AUTO_TEST_CASE(document_reserves_no_more_than_its_nodes) {
+  std::string json = empty_strings();
+  const std::size_t size = json.size();
+  const auto heap_in_use = [] {
+    const auto info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const std::size_t before = heap_in_use();
+  const dynamodb::Document document(std::move(json));
+  BOOST_TEST(document.is_json());
+  // Three for nine bytes, of 16 bytes each.
+  BOOST_TEST(heap_in_use() - before < size * 6);
+}
+
+BOOST_AUTO_TEST_CASE(refused_renewal_reads_the_record_alone) {
+  const Wanted wanted = lock::wanted_of(lock::kDdblock, false);
+  BOOST_TEST(shape_of(read(R"({"note":{"L":[{"S":"a"}]},"uuid":{"S":"u"},)"
+                           R"("owner":{"L":[{"S":"a"}]},"data":{"B":"QUJD"},)"
+                           R"("expires":{"N":"7"},"more":{"S":"s"}})",
+                           wanted)) ==
+             "uuid u, owner list, data empty, expires 7");
+  // An item without the record's attributes does not read as missing.
+  BOOST_TEST(shape_of(read(R"({"note":{"S":"a"},"more":{"S":"b"}})", wanted)) ==
+             "note unread");
+  BOOST_TEST(shape_of(read("{}", wanted)) == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_fit_leaves_room_for_what_does) {
+  // It is too large only in its second half.
+  const std::string large =
+      R"({"L":[)" + empty_strings(5000) + "," + empty_strings(5000) + "]}";
+  const Item item = read(R"({"a":{"S":"1"},"large":)" + large + R"(,"list":)" +
+                             empty_strings(7000) + R"(,"deep":)" + nested(33) +
+                             R"(,"b":{"S":"2"}})",
+                         {});
+  BOOST_TEST(shape_of(item) == "a 1, list list of 7000, b 2, large unread");
+  BOOST_TEST(shape_of(read("{\"a\":" + empty_strings(7999) + "}", {})) ==
+             "a list of 7999");
+  BOOST_TEST(shape_of(read("{\"a\":" + empty_strings(8000) + "}", {})) ==
+             "a unread");
+}
+
+// --- What a table tells ------------------------------------------------------
+
+// 400 KB can become more than nine bytes of JSON for each of them.
+BOOST_AUTO_TEST_CASE(row_of_a_large_item_keeps_nobody_from_the_others) {
+  const std::string dead = dead_record(Layout::ddblock);
+  const std::string large = row_json(
+      "large", dead + R"(,"owner":)" + small_numbers(19000));  // 2.7 MB.
+  ScriptedServer server([&](const SeenRequest& request) {
+    return Reply::ok(action_of(request) == "GetItem"
+                         ? R"({"Item":)" + large + "}"
+                         : R"({"Items":[)" + row_json("a", dead) + "," + large +
+                               "," + row_json("z", dead) + "]}");
+  });
+  Table table(table_options(server));
+  const auto all = listed(table);
+  BOOST_TEST(all.size() == 3u);
+  BOOST_TEST(all.at("large").exists);
+  BOOST_TEST(all.at("large").problem == "");
+  BOOST_TEST(all.at("large").owner == "");
+  BOOST_TEST(table.inspect("large").uuid == "u");
+}
+
+// A key that is not a string cannot be listed, because it has no name.
+BOOST_AUTO_TEST_CASE(keys_of_all_types_leave_the_others_listed) {
+  for (const Layout layout : kLayouts) {
+    BOOST_TEST_CONTEXT(name_of(layout)) {
+      const std::string key = std::string("{\"") + key_of(layout) + "\":";
+      const std::string record = "," + dead_record(layout);
+      const std::string prefix = layout == Layout::ddblock ? "ddblock-" : "";
+      const std::string page =
+          R"({"Items":[)" + key + R"({"N":"1"})" + record + "}," + key +
+          empty_strings(20000) + record + "}," + key + nested(40) + record +
+          "}," + key + R"({"NEW":"x"})" + record + "}," + key + R"({"S":")" +
+          prefix + R"(twice"},"x":{"S":"1"},"x":{"S":"2"})" + record + "," +
+          dead_record(layout) + "}," + key + R"({"S":")" + prefix + R"(job"})" +
+          record + "}]}";
+      ScriptedServer server(
+          [&](const SeenRequest&) { return Reply::ok(page); });
+      TableOptions options = table_options(server);
+      options.layout = layout;
+      options.key = key_of(layout);
+      Table table(options);
+      const auto all = listed(table);
+      BOOST_TEST(all.size() == 2u);
+      BOOST_TEST(all.at("job").exists);
+      BOOST_TEST(all.at("twice").exists);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,37 +1,427 @@
-// What the pages say is what the files are and the library does.  The programs
-// and commands of README are run in test_examples.cpp.
+// What the pages say is what the files are and the library does; and the
+// examples, the demo and README's commands, run.
 #include <rapidjson/document.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <array>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cctype>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <regex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/listening.hpp"
 #include "tests/support/mutex_kit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/pty.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/support/shell.hpp"
+#include "tests/support/whereabouts.hpp"
+
+namespace fs = std::filesystem;
+using namespace tests;
+using ddbmutex::Errc;
+using Words = std::vector<std::string>;
+
+// --- Programs ----------------------------------------------------------------
+
+// As their user runs them: as programs of their own, at a terminal, with a
+// server before the engine that sees every request.
+namespace {
+
+// The directory of this build, or of the same build with another config.
+std::string build(const std::string& config = {}) {
+  const std::string top =
+      fs::path(program_path("")).parent_path().parent_path();
+  return config.empty() ? top : replaced(top, "[^/-]+(-[^/]*)$", config + "$1");
+}
+
+// One that runs, and whoever it writes to; killed when this ends.
+class Program {
+ public:
+  Program(Words command, Words environment)
+      : pty_(command, with_home(std::move(environment))) {}
+
+  bool says(const std::string& text) { return pty_.says(text); }
+  void type(const std::string& keys) { pty_.type(keys); }
+  void send(int signal) const { kill(pty_.pid(), signal); }
+  // Its exit status, or 128 and the signal that ended it.
+  int end() { return pty_.end(); }
+  // Both what it has printed and its complaints.
+  std::string output() const { return replaced(pty_.text(), "\r", ""); }
+
+ private:
+  static Words with_home(Words environment) {
+    environment.insert(environment.begin(), "HOME=/nonexistent");
+    environment.push_back("TERM=xterm");
+    environment.push_back("BUILD=" + build());
+    return environment;
+  }
+
+  Pty pty_;
+};
+
+// A table, and a server before its engine.
+class Stage {
+ public:
+  explicit Stage(
+      std::string table = Engine::running(any_engine_kind()).create_table())
+      : table_(std::move(table)) {}
+
+  const std::string& table() const { return table_; }
+  Engine& engine() const { return gate_.engine(); }
+  Gate& gate() { return gate_; }
+  int requests() const { return gate_.server().request_count(); }
+  std::string actions() const { return tests::actions(gate_.server()); }
+
+  Words environment() const {
+    Whereabouts where = at(engine());
+    where.url = gate_.server().url();
+    return environment_of(where);
+  }
+  // An example of this build, or of the same build with another config.
+  std::unique_ptr<Program> start(Words command,
+                                 const std::string& config = {}) const {
+    command[0] = build(config) + "/examples/" + command[0];
+    return std::make_unique<Program>(command, environment());
+  }
+
+  int rows() const {
+    const std::string answer = engine().must_call(
+        "Scan", R"({"ConsistentRead":true,"TableName":")" + table_ + R"("})");
+    return std::stoi(all_matches(answer, R"("Count":\s*(\d+))").at(0));
+  }
+  // Writes the row of one who holds the lock for a minute yet.
+  void hold(const std::string& name) const {
+    engine().must_call(
+        "PutItem",
+        R"({"TableName":")" + table_ + R"(","Item":{"name":{"S":"ddblock-)" +
+            name +
+            R"("},"uuid":{"S":"u"},"lease":{"N":"60000"},"expires":{"N":)"
+            R"("3900000000000000000"},"owner":{"S":"far-away:7"}}})");
+  }
+  void delete_row(const std::string& name) const {
+    engine().must_call("DeleteItem", R"({"TableName":")" + table_ +
+                                         R"(","Key":{"name":{"S":"ddblock-)" +
+                                         name + R"("}}})");
+  }
+
+ private:
+  const std::string table_;
+  Gate gate_;
+};
+
+// With the table that a program uses which is told of none.
+struct UsualTable : Stage {
+  UsualTable() : Stage(made()) {}
+
+  static std::string made() {
+    Whereabouts where = at(Engine::running(any_engine_kind()));
+    where.table = ddbmutex::TableOptions().name;
+    table_at(where)->create();
+    return where.table;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(examples)
+
+BOOST_FIXTURE_TEST_CASE(ten_lines_print_the_report_for_three_requests,
+                        UsualTable) {
+  const auto program = start({"ten_lines"});
+  BOOST_TEST(program->end() == 0);
+  BOOST_TEST(program->output() == "page 1\npage 2\npage 3\n");
+  BOOST_TEST(rows() == 0);
+  BOOST_TEST(actions() == "GetItem PutItem DeleteItem");
+}
+
+BOOST_FIXTURE_TEST_CASE(leader_told_to_end_hands_over_before_its_lease_ends,
+                        Stage) {
+  const Words command = {"leader", table(), "leader", "3600000"};
+  const auto first = start(command);
+  BOOST_TEST(first->says("leading\r\n"));
+  const auto second = start(command);
+  BOOST_TEST(second->says("waiting\r\n"));
+  first->send(SIGTERM);
+  BOOST_TEST(first->end() == 0);
+  BOOST_TEST(first->output() == "waiting\nleading\n");
+  BOOST_TEST(second->says("leading\r\n"));
+  second->send(SIGINT);
+  BOOST_TEST(second->end() == 0);
+  BOOST_TEST(rows() == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(cron_job_runs_its_command_under_the_lock, UsualTable) {
+  const auto job =
+      start({"cron_job", "backup", "0", "echo begun; read go; exit 7"});
+  BOOST_TEST(job->says("begun\r\n"));
+  BOOST_TEST(rows() == 1);
+  job->type("go\n");
+  BOOST_TEST(job->end() == 7);
+  BOOST_TEST(rows() == 0);
+  BOOST_TEST(actions() == "GetItem PutItem DeleteItem");
+}
+
+BOOST_FIXTURE_TEST_CASE(cron_job_whose_lock_was_lost_says_so, UsualTable) {
+  const auto job = start({"cron_job", "backup", "0", "echo begun; read go"});
+  BOOST_TEST(job->says("begun\r\n"));
+  hold("backup");  // Overwrites ours.
+  job->type("go\n");
+  BOOST_TEST(job->end() != 0);
+  BOOST_TEST(has(job->output(), words(Errc::lease_lost)), job->output());
+  BOOST_TEST(rows() == 1);
+  delete_row("backup");
+}
+
+BOOST_FIXTURE_TEST_CASE(transfers_of_two_processes_lose_no_money, Stage) {
+  const Home home;
+  for (int account = 0; account < 10; ++account) {
+    home.write(std::to_string(account), "100\n");
+  }
+  const Words command = {"transfers", table(), home.root.string(), "8"};
+  const std::array<std::unique_ptr<Program>, 2> programs = {start(command),
+                                                            start(command)};
+  int told = 0;
+  for (const auto& program : programs) {
+    BOOST_TEST(program->end() == 0, program->output());
+    const auto sent = all_matches(program->output(), "^sent: .* all (\\d+)$");
+    BOOST_TEST_REQUIRE(sent.size() == 1u, program->output());
+    told += std::stoi(sent[0]);
+  }
+  BOOST_TEST(told == requests());
+  BOOST_TEST(rows() == 0);
+
+  long sum = 0;
+  for (int account = 0; account < 10; ++account) {
+    long balance = -1;
+    std::ifstream(home.root / std::to_string(account)) >> balance;
+    BOOST_TEST(balance >= 0);
+    sum += balance;
+  }
+  BOOST_TEST(sum == 1000);
+}
+
+// With the library of this build, and with one that was compiled so too.
+BOOST_DATA_TEST_CASE(without_exceptions_works_in_a_table_of_its_own_making,
+                     boost::unit_test::data::make({"", "noexcept"}), config) {
+  const Stage stage("ddbmutex-test-made-by-" + std::to_string(getpid()));
+  // The second finds the table, and uses it as it is.
+  for (int round = 0; round < 2; ++round) {
+    const auto program = stage.start(
+        {"without_exceptions", stage.table(), "work", "60000"}, config);
+    BOOST_TEST(program->end() == 0, program->output());
+    BOOST_TEST(std::regex_match(program->output(),
+                                std::regex("working as [^ ]+:[0-9]+\n")),
+               program->output());
+    BOOST_TEST(stage.rows() == 0);
+  }
+  stage.hold("work");
+  const auto program = stage.start(
+      {"without_exceptions", stage.table(), "work", "60000"}, config);
+  BOOST_TEST(program->end() == 1);
+  BOOST_TEST(program->output() == "held by far-away:7\n");
+  stage.engine().delete_table(stage.table());
+}
+
+BOOST_FIXTURE_TEST_CASE(guarded_write_that_is_late_is_refused_and_no_other,
+                        Stage) {
+  const auto program = start({"guarded_write", table()});
+  BOOST_TEST(program->end() == 0);
+  BOOST_TEST(program->output() ==
+             "first: has the lock\n"
+             "second: has the lock, and has written\n"
+             "first: late, without the guard: HTTP status 200\n"
+             "first: late, with the guard: " +
+                 words(Errc::lease_lost) + "\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- The demo ----------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(demo_program)
 
 namespace {
 
-namespace fs = std::filesystem;
+const Words kDemo = {"/bin/sh", "examples/demo/run"};
+
+// Whether the table that it says is its own is there.
+bool its_table_exists(const Stage& stage, const std::string& output) {
+  const auto named = all_matches(output, "(ddbmutex-demo-[0-9a-f]{16})");
+  BOOST_TEST_REQUIRE(!named.empty(), output);
+  const std::string body = R"({"TableName":")" + named[0] + R"("})";
+  return stage.engine().call("DescribeTable", body).status == 200;
+}
+
+// An engine that puts an item whatever its condition says, and whose looks find
+// none: who sees that a lock is held does not even try.
+void ignore_conditions(Gate& gate) {
+  gate.always("GetItem",
+              [](Engine&, const SeenRequest&) { return Reply::ok("{}"); });
+  gate.always("PutItem", [](Engine& engine, SeenRequest request) {
+    request.body =
+        replaced(request.body, "(\"ConditionExpression\":\")",
+                 "$1attribute_exists(#key) OR attribute_not_exists(#key) OR ");
+    return engine.forward(request);
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(demo_shows_what_it_claims_and_leaves_nothing_behind) {
+  Program demo(kDemo, clean_environment());
+  BOOST_TEST(demo.end() == 0, demo.output());
+  const std::string text = demo.output();
+  BOOST_TEST(all_matches(text, "(  right  )").size() == 14u, text);
+  BOOST_TEST(!has(text, "WRONG"), text);
+  const auto port = all_matches(text, "an engine of our own, at .*:(\\d+)");
+  BOOST_TEST_REQUIRE(port.size() == 1u, text);
+  BOOST_TEST(!anybody_listens(std::stoi(port[0])));
+}
+
+BOOST_FIXTURE_TEST_CASE(demo_on_a_dynamodb_that_ignores_conditions_says_wrong,
+                        Stage) {
+  ignore_conditions(gate());
+  Program demo(kDemo, environment());
+  BOOST_TEST(demo.end() == 1, demo.output());
+  BOOST_TEST(has(demo.output(), "held the lock at the same time"),
+             demo.output());
+  BOOST_TEST(!its_table_exists(*this, demo.output()));
+}
+
+BOOST_FIXTURE_TEST_CASE(demo_interrupted_stops_all_and_deletes_its_table,
+                        Stage) {
+  Program demo(kDemo, environment());
+  // While one of its processes is stopped.
+  BOOST_TEST_REQUIRE(demo.says("is stopped (SIGSTOP)"), demo.output());
+  BOOST_TEST(its_table_exists(*this, demo.output()));
+  demo.send(SIGINT);
+  BOOST_TEST(demo.end() == 128 + SIGINT, demo.output());
+  BOOST_TEST(!its_table_exists(*this, demo.output()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- README's commands -------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(readme_commands)
+
+namespace {
+
+bool is_for_real() { return std::getenv("DDBMUTEX_WAYS") != nullptr; }
+
+// The parts that the rows of README's table name, as options of the compiler.
+std::string without(const Words& parts) {
+  std::string macros;
+  for (const std::string& part : parts) {
+    const std::string row =
+        between(read_file("README.md"), "\n| `" + part + "` |", "\n");
+    macros += " " + all_matches(row, "`(-D[^`]+)`").at(0);
+  }
+  return macros;
+}
+
+// README's commands, in a folder where somebody takes the library along with a
+// program of his own.  `make ways` compiles with them (DDBMUTEX_WAYS); to be
+// quick, another c++ otherwise takes this build's object for each source of the
+// library.
+void make_report(const Home& home, const std::string& macros) {
+  const std::string page = read_file("README.md");
+  const Words files =
+      all_matches(between(page, "\nCopy ", " next to"), "`([^`]+)`");
+  BOOST_TEST(files.size() == 4u);
+  for (const std::string& file : files) {
+    fs::copy(project() / file, home.root / file, fs::copy_options::recursive);
+  }
+  fs::copy(project() / "examples/ten_lines.cpp", home.root / "report.cpp");
+  const std::string script =
+      home.write("c++",
+                 "#!/bin/sh\n"
+                 "for word do\n"
+                 "  shift\n"
+                 "  case $word in\n"
+                 "    report.cpp) word='-I. report.cpp' ;;\n"
+                 "    *.cpp) word='" +
+                     fs::canonical(build()).string() +
+                     "'/${word%.cpp}.o ;;\n"
+                     "    -Os) word=\"$CXXFLAGS -O0\" ;;\n"
+                     "  esac\n"
+                     "  set -- \"$@\" $word\n"
+                     "done\n"
+                     "exec \"$CXX\" \"$@\"\n");
+  fs::permissions(script, fs::perms::owner_all);
+  std::string commands = "c++ " + between(page, "    c++ ", "\n\n");
+  commands = replaced(commands, " -Os", " -Os" + macros);
+  const Ran ran = shell("set -e; cd '" + home.root.string() + "'\n" +
+                        (is_for_real() ? "" : "PATH=$PWD:$PATH\n") +
+                        "export CXX=\"${CXX:-g++}\" CXXFLAGS\n" + commands);
+  BOOST_TEST(ran.status == 0, ran.said);
+  BOOST_TEST(ran.said == "");
+}
+
+// What README says of the size: 0 of all, 1 of the program without two parts, 2
+// of the one without all four.
+void check_size(const Home& home, std::size_t which) {
+  const auto limits =
+      all_matches(read_file("README.md"), "less\\s+than\\s+([0-9]+) KiB\\b");
+  BOOST_TEST(fs::file_size(home.root / "report") <
+             std::stoul(limits.at(which)) * 1024);
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(readme_commands_make_a_program_that_locks, UsualTable) {
+  const Home home;
+  make_report(home, "");
+  if (is_for_real()) check_size(home, 0);
+  Program report({home.root / "report"}, environment());
+  BOOST_TEST(report.end() == 0);
+  BOOST_TEST(report.output() == "page 1\npage 2\npage 3\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(readme_program_without_parts_is_as_small_as_it_says,
+                        UsualTable) {
+  if (!is_for_real()) return;
+  const std::array<Words, 2> parts = {
+      {{"hosts", "profiles"}, {"hosts", "profiles", "endpoints", "layouts"}}};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Home home;
+    make_report(home, without(parts[i]));
+    check_size(home, i + 1);
+    Program report({home.root / "report"}, environment());
+    BOOST_TEST(report.end() == 0);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Texts -------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(pages)
+
+namespace {
+
 using namespace ddbmutex;
-using tests::all_matches;
-using tests::as_set;
-using tests::between;
-using tests::has;
-using tests::read_file;
-using Words = std::vector<std::string>;
 using Set = std::set<std::string>;
 
 const std::string kReadme = "README.md";
@@ -59,7 +449,7 @@ std::vector<Words> table(const std::string& head) {
 }
 
 std::string without_code(const std::string& text) {
-  return tests::replaced(text, "```[^`]*```", "");
+  return replaced(text, "```[^`]*```", "");
 }
 
 // --- Names of files ----------------------------------------------------------
@@ -67,7 +457,7 @@ std::string without_code(const std::string& text) {
 // Files of a folder, from the top of the project.
 Words files_in(const std::string& folder) {
   Words files;
-  for (const auto& entry : fs::directory_iterator(tests::project() / folder)) {
+  for (const auto& entry : fs::directory_iterator(project() / folder)) {
     if (!entry.is_regular_file()) continue;
     files.push_back((fs::path(folder) / entry.path().filename()).string());
   }
@@ -92,8 +482,7 @@ Set headings_of(const std::string& name) {
   for (std::string heading :
        all_matches(without_code(read_file(name)), "^#+ (.+)$")) {
     for (char& c : heading) c = static_cast<char>(std::tolower(c));
-    all.insert(
-        tests::replaced(tests::replaced(heading, "[^\\w -]", ""), " ", "-"));
+    all.insert(replaced(replaced(heading, "[^\\w -]", ""), " ", "-"));
   }
   return all;
 }
@@ -103,7 +492,7 @@ Set headings_of(const std::string& name) {
 // A table behind a gate that sees what is sent.
 struct Recorder {
   TableOptions options() const {
-    TableOptions options = tests::table_options(gate.engine());
+    TableOptions options = table_options(gate.engine());
     options.endpoint = gate.server().url();
     return options;
   }
@@ -114,7 +503,7 @@ struct Recorder {
     Set all;
     const auto requests = gate.server().requests();
     for (; told < requests.size(); ++told) {
-      const std::string action = tests::action_of(requests[told]);
+      const std::string action = action_of(requests[told]);
       if (action != "TransactWriteItems") all.insert("dynamodb:" + action);
       if (action != "TransactWriteItems") continue;
       for (const auto& part :
@@ -125,7 +514,7 @@ struct Recorder {
     return all;
   }
 
-  tests::Gate gate;
+  Gate gate;
   std::size_t told = 0;
 };
 
@@ -148,8 +537,6 @@ std::map<std::string, Set> policy() {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(pages)
-
 BOOST_AUTO_TEST_CASE(links_of_pages_lead_somewhere) {
   Set linked;
   for (const std::string& name : kPages) {
@@ -158,7 +545,7 @@ BOOST_AUTO_TEST_CASE(links_of_pages_lead_somewhere) {
       const std::string path = link.substr(0, link.find('#'));
       const fs::path file =
           path.empty() ? fs::path(name) : fs::path(name).parent_path() / path;
-      BOOST_TEST(fs::exists(tests::project() / file), name << ": " << link);
+      BOOST_TEST(fs::exists(project() / file), name << ": " << link);
       if (path.size() < link.size()) {
         BOOST_TEST(headings_of(file.lexically_normal().string())
                            .count(link.substr(path.size() + 1)) == 1u,
@@ -191,8 +578,7 @@ BOOST_AUTO_TEST_CASE(usage_is_that_of_the_header_and_of_an_example) {
   const std::string shown = between(read_file(kReadme), "```cpp\n", "```\n");
   const std::string header =
       between(read_file("ddbmutex.hpp"), "item.\n//\n", "//\n// require");
-  BOOST_TEST("\n" + shown ==
-             tests::replaced("\n" + header, "\n//( {3})?", "\n"));
+  BOOST_TEST("\n" + shown == replaced("\n" + header, "\n//( {3})?", "\n"));
 
   // The include stands with the others there.
   const std::string include = "#include \"ddbmutex.hpp\"\n";
@@ -248,11 +634,10 @@ BOOST_AUTO_TEST_CASE(policy_allows_what_is_sent_and_no_more) {
   auto allowed = policy();
   BOOST_TEST(allowed.size() == 4u);
   Recorder recorder;
-  Options options =
-      tests::unhurried(std::make_shared<Table>(recorder.options()));
-  DdbMutex deleted(tests::fresh_name(), options);
+  Options options = unhurried(std::make_shared<Table>(recorder.options()));
+  DdbMutex deleted(fresh_name(), options);
   options.keep_row = true;
-  DdbMutex kept(tests::fresh_name(), options);
+  DdbMutex kept(fresh_name(), options);
   for (DdbMutex* mutex : {&deleted, &kept}) {
     mutex->lock();
     mutex->renew();

@@ -1,24 +1,29 @@
-// What is left of secrets in the memory of a process that has taken and
-// released a lock and destroyed its Table: nothing that the library made a copy
-// of.  tests/processes/what_is_left.cpp looks at all its memory.
-//
-// It looks for the second half of each secret access key, for malloc(3) itself
-// writes over the first bytes of what is freed, and for session tokens only if
-// none was sent: copies of those stay in libcurl's and OpenSSL's buffers.  For
-// the same reason the services that give keys out are asked without TLS here.
-//
-// Registers count, too: the dynamic linker saves them on the stack when it
-// looks up a function.  The program is linked so that it does.
+// Secrets stay secret.  A process that has taken and released a lock and
+// destroyed its Table has no copy left that the library made: not in its memory
+// and not in registers, which the dynamic linker saves on the stack when it
+// looks up a function.  A program with rights that its caller does not have
+// (set-uid, set-gid, with capabilities) uses nothing of the caller's
+// environment, and neither does libcurl in it; this needs root, and a file
+// system that lets programs be set-uid.
 #include <fcntl.h>
+#include <grp.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iostream>
+#include <iterator>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -37,10 +42,102 @@
 #include "tests/support/stage.hpp"
 #include "tests/support/waiting.hpp"
 
+namespace fs = std::filesystem;
 namespace sigv4 = ddbmutex::sigv4;
 using namespace std::chrono_literals;
-using tests::AwsKeys;
-using tests::Stage;
+using namespace tests;
+
+// --- What copies a secret ----------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(secret_copies)
+
+namespace {
+
+// Has `use` make something of a text with the needle in it, and looks at the
+// registers while that still exists.  memcpy(3) copies texts of other sizes in
+// other ways.
+template <class Use>
+void check_that_registers_are_wiped(const Use& use) {
+  const Home home;
+  const std::string path = (home.root / "secret").string();
+  Needle needle(6001);
+  for (const unsigned around : {0u, 20u, 50u, 100u, 300u, 1000u, 50000u}) {
+    needle.write(path, std::string(around, '.'), std::string(around, '.'));
+    const sigv4::SecretFile file(path, 1 << 20);
+    BOOST_TEST_REQUIRE(needle.is_in(file.text));
+    [[maybe_unused]] const auto made = use(file.text);
+    const bool left = needle.is_in_registers();
+    BOOST_TEST(!left, around);
+  }
+}
+
+// As a program's own source may, for whom nobody wipes its stack.
+void leave_on_the_stack(const std::string& path) {
+  char deep[8192];
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  BOOST_TEST_REQUIRE(read(fd, deep, 64) == 64);
+  close(fd);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(copied_secret_stays_in_no_register) {
+  check_that_registers_are_wiped(
+      [](const std::string& text) { return sigv4::Secret(text); });
+}
+
+BOOST_AUTO_TEST_CASE(appended_secret_stays_in_no_register) {
+  check_that_registers_are_wiped([](const std::string& text) {
+    std::string all;
+    sigv4::append_secret(all, {"before", text});
+    return all;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(compared_secret_stays_in_no_register) {
+  check_that_registers_are_wiped([](const std::string& text) {
+    auto both = std::make_unique<std::array<sigv4::Secret, 2>>(
+        std::array<sigv4::Secret, 2>{text, text});
+    BOOST_TEST_REQUIRE(((*both)[0] == (*both)[1]));
+    return both;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(wiped_secret_stays_in_no_register) {
+  check_that_registers_are_wiped([](const std::string& text) {
+    std::string copy = text;
+    sigv4::wipe(copy);
+    return true;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(stack_of_the_fetching_thread_is_wiped) {
+  const Home home;
+  const std::string path = (home.root / "secret").string();
+  Needle needle(6003);
+  needle.write(path, "", "");
+  {
+    sigv4::Keys keys(source_of([&path](const sigv4::Fetch&) {
+                       leave_on_the_stack(path);
+                       return sigv4::no_keys({"it has none"});
+                     }),
+                     [] { return std::int64_t{1700000000}; });
+    keys.await(ddbmutex::BootClock::now() + kPlenty, nullptr);
+  }
+  BOOST_TEST(!needle.is_in_memory());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- What a lock leaves ------------------------------------------------------
+
+// tests/processes/what_is_left.cpp looks at all its memory for the second half
+// of each secret access key, for malloc(3) itself writes over the first bytes
+// of what is freed, and for session tokens only if none was sent: copies of
+// those stay in libcurl's and OpenSSL's buffers.  For the same reason the
+// services that give keys out are asked without TLS here.
+
+BOOST_AUTO_TEST_SUITE(secrets)
 
 namespace {
 
@@ -80,13 +177,13 @@ class Leavings {
  private:
   static std::vector<std::string> command(
       const Stage& it, const std::vector<std::string>& arguments) {
-    std::vector<std::string> all = {
-        tests::program_path("processes/what_is_left"), it.engine.table()};
+    std::vector<std::string> all = {program_path("processes/what_is_left"),
+                                    it.engine.table()};
     all.insert(all.end(), arguments.begin(), arguments.end());
     return all;
   }
 
-  tests::Process process_;
+  Process process_;
 };
 
 struct Source {
@@ -169,92 +266,6 @@ bool is_secret_key(const std::string& secret) { return secret.size() == 40; }
 
 }  // namespace
 
-// --- What copies a secret ----------------------------------------------------
-
-namespace {
-
-// Has `use` make something of a text with the needle in it, and looks at the
-// registers while that still exists.  memcpy(3) copies texts of other sizes in
-// other ways.
-template <class Use>
-void check_that_registers_are_wiped(const Use& use) {
-  const tests::Home home;
-  const std::string path = (home.root / "secret").string();
-  tests::Needle needle(6001);
-  for (const unsigned around : {0u, 20u, 50u, 100u, 300u, 1000u, 50000u}) {
-    needle.write(path, std::string(around, '.'), std::string(around, '.'));
-    const sigv4::SecretFile file(path, 1 << 20);
-    BOOST_TEST_REQUIRE(needle.is_in(file.text));
-    [[maybe_unused]] const auto made = use(file.text);
-    const bool left = needle.is_in_registers();
-    BOOST_TEST(!left, around);
-  }
-}
-
-// As a program's own source may, for whom nobody wipes its stack.
-void leave_on_the_stack(const std::string& path) {
-  char deep[8192];
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  BOOST_TEST_REQUIRE(read(fd, deep, 64) == 64);
-  close(fd);
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_SUITE(secret_copies)
-
-BOOST_AUTO_TEST_CASE(copied_secret_stays_in_no_register) {
-  check_that_registers_are_wiped(
-      [](const std::string& text) { return sigv4::Secret(text); });
-}
-
-BOOST_AUTO_TEST_CASE(appended_secret_stays_in_no_register) {
-  check_that_registers_are_wiped([](const std::string& text) {
-    std::string all;
-    sigv4::append_secret(all, {"before", text});
-    return all;
-  });
-}
-
-BOOST_AUTO_TEST_CASE(compared_secret_stays_in_no_register) {
-  check_that_registers_are_wiped([](const std::string& text) {
-    auto both = std::make_unique<std::array<sigv4::Secret, 2>>(
-        std::array<sigv4::Secret, 2>{text, text});
-    BOOST_TEST_REQUIRE(((*both)[0] == (*both)[1]));
-    return both;
-  });
-}
-
-BOOST_AUTO_TEST_CASE(wiped_secret_stays_in_no_register) {
-  check_that_registers_are_wiped([](const std::string& text) {
-    std::string copy = text;
-    sigv4::wipe(copy);
-    return true;
-  });
-}
-
-BOOST_AUTO_TEST_CASE(stack_of_the_fetching_thread_is_wiped) {
-  const tests::Home home;
-  const std::string path = (home.root / "secret").string();
-  tests::Needle needle(6003);
-  needle.write(path, "", "");
-  {
-    sigv4::Keys keys(tests::source_of([&path](const sigv4::Fetch&) {
-                       leave_on_the_stack(path);
-                       return sigv4::no_keys({"it has none"});
-                     }),
-                     [] { return std::int64_t{1700000000}; });
-    keys.await(ddbmutex::BootClock::now() + tests::kPlenty, nullptr);
-  }
-  BOOST_TEST(!needle.is_in_memory());
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-// --- What a lock leaves ------------------------------------------------------
-
-BOOST_AUTO_TEST_SUITE(secrets)
-
 BOOST_DATA_TEST_CASE(nothing_is_left_in_memory_of_keys_of, kSources, source) {
   Stage it;
   for (const auto& [variable, service] :
@@ -283,8 +294,7 @@ BOOST_DATA_TEST_CASE(nothing_is_left_in_memory_of_keys_of, kSources, source) {
 // What is left of a token that was sent is libcurl's and OpenSSL's.  Of one for
 // which there was no connection that is trusted, all copies were ours.
 BOOST_AUTO_TEST_CASE(nothing_is_left_in_memory_of_a_token_that_was_not_sent) {
-  const tests::ScriptedServer untrusted(nullptr,
-                                        tests::ScriptedServer::Scheme::https);
+  const ScriptedServer untrusted(nullptr, ScriptedServer::Scheme::https);
   for (const char* how : {"options", "source", "file"}) {
     Stage it;
     it.set("AWS_ENDPOINT_URL_DYNAMODB", untrusted.url());
@@ -300,9 +310,8 @@ BOOST_AUTO_TEST_CASE(nothing_is_left_in_memory_of_a_token_that_was_not_sent) {
 }
 
 BOOST_AUTO_TEST_CASE(command_resolves_its_functions_when_it_starts) {
-  const std::string command =
-      tests::program_path("../examples/ddbmutex/ddbmutex");
-  const std::string said = tests::shell("readelf -dW '" + command + "'").said;
+  const std::string command = program_path("../examples/ddbmutex/ddbmutex");
+  const std::string said = shell("readelf -dW '" + command + "'").said;
   BOOST_TEST(said.find("FLAGS_1") != said.npos, said);
   BOOST_TEST(said.find("NOW", said.find("FLAGS_1")) != said.npos, said);
 }
@@ -315,6 +324,173 @@ BOOST_AUTO_TEST_CASE(what_is_in_memory_is_found) {
   // The environment of a process is its memory, and not ours to wipe; a
   // sanitizer may keep a copy.
   BOOST_TEST(left.copies_of(it.variables["AWS_SECRET_ACCESS_KEY"]) >= 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- A program with more rights than its caller ------------------------------
+
+BOOST_AUTO_TEST_SUITE(privileged)
+
+namespace {
+
+constexpr uid_t kCaller = 65533, kOwner = 65532;  // Nobody has these.
+
+enum class Rights { none, set_uid, set_gid, capabilities };
+
+bool can_be_tested(const Home& home) {
+  struct statvfs system = {};
+  BOOST_TEST_REQUIRE(statvfs(home.root.c_str(), &system) == 0);
+  const bool can = geteuid() == 0 && (system.f_flag & ST_NOSUID) == 0;
+  if (!can) {
+    std::cout << "NOT TESTED: a set-uid program (needs root, and a temporary "
+                 "folder that is not mounted nosuid)\n";
+  }
+  return can;
+}
+
+// CAP_NET_BIND_SERVICE, as many servers have it: see capabilities(7).
+void give_capability(const std::string& path) {
+  const std::uint32_t data[] = {0x02000001, 1u << 10, 0, 0, 0};
+  BOOST_TEST_REQUIRE(
+      setxattr(path.c_str(), "security.capability", data, sizeof data, 0) == 0);
+}
+
+// A copy of the program, and what its caller prepares.
+struct Scene {
+  Scene() {
+    fs::permissions(home.root, fs::perms(0755));
+    fs::permissions(home.root / ".aws", fs::perms(0777));
+    fs::create_directory(home.root / "his");
+    fs::permissions(home.root / "his", fs::perms(0777));
+    const std::string script = (home.root / "script").string();
+    home.write("script", "#!/bin/sh\nid -u >>" + proof() + "\nexit 1\n");
+    fs::permissions(script, fs::perms(0755));
+    home.write(".aws/config", "[default]\ncredential_process = " + script +
+                                  "\nregion = us-east-1\n");
+    fs::permissions(home.root / ".aws/config", fs::perms(0644));
+  }
+
+  std::string program(Rights rights) const {
+    const std::string path = (home.root / "program").string();
+    fs::remove(path);
+    fs::copy_file(program_path("processes/privileged"), path);
+    BOOST_TEST_REQUIRE(chown(path.c_str(), kOwner, kOwner) == 0);
+    const mode_t more = rights == Rights::set_uid   ? S_ISUID
+                        : rights == Rights::set_gid ? S_ISGID
+                                                    : 0;
+    BOOST_TEST_REQUIRE(chmod(path.c_str(), 0755 | more) == 0);
+    if (rights == Rights::capabilities) give_capability(path);
+    return path;
+  }
+
+  // What it says, run by the caller with these variables.
+  std::string run(Rights rights, const std::vector<std::string>& words,
+                  const std::vector<std::string>& environment) const {
+    const std::string path = program(rights);
+    const std::string output = (home.root / "output").string();
+    std::vector<char*> arguments = {const_cast<char*>(path.c_str())};
+    for (const auto& word : words) {
+      arguments.push_back(const_cast<char*>(word.c_str()));
+    }
+    arguments.push_back(nullptr);
+    std::vector<char*> variables;
+    for (const auto& one : environment) {
+      variables.push_back(const_cast<char*>(one.c_str()));
+    }
+    variables.push_back(nullptr);
+    const int to = open(output.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    BOOST_TEST_REQUIRE(to >= 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(to, 1);
+      dup2(to, 2);
+      if (setgroups(0, nullptr) != 0 || setgid(kCaller) != 0 ||
+          setuid(kCaller) != 0) {
+        _exit(126);
+      }
+      execve(path.c_str(), arguments.data(), variables.data());
+      _exit(127);
+    }
+    close(to);
+    int status = -1;
+    BOOST_TEST_REQUIRE(waitpid(pid, &status, 0) == pid);
+    BOOST_TEST(status == 0);
+    return text_of(output);
+  }
+
+  static std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string proof() const { return (home.root / "his/proof").string(); }
+  std::string key_log() const { return (home.root / "his/keys").string(); }
+
+  Home home;
+};
+
+constexpr Rights kMore[] = {Rights::set_uid, Rights::set_gid,
+                            Rights::capabilities};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(callers_files_programs_and_keys_are_not_used) {
+  const Scene scene;
+  if (!can_be_tested(scene.home)) return;
+  const std::string root = scene.home.root.string();
+  const std::vector<std::string> by_home = {"HOME=" + root,
+                                            "AWS_EC2_METADATA_DISABLED=true"};
+  const std::vector<std::string> by_file = {
+      "AWS_CONFIG_FILE=" + root + "/.aws/config", "HOME=/nonexistent",
+      "AWS_EC2_METADATA_DISABLED=true"};
+  const std::vector<std::string> by_keys = {
+      "AWS_ACCESS_KEY_ID=AKIDCALLER", "AWS_SECRET_ACCESS_KEY=x",
+      "HOME=/nonexistent", "AWS_EC2_METADATA_DISABLED=true"};
+  for (const auto& environment : {by_home, by_file, by_keys}) {
+    // The environment would count.
+    const std::string plain = scene.run(Rights::none, {"keys"}, environment);
+    BOOST_TEST(has(plain, "plain\n"), plain);
+    BOOST_TEST(!has(plain, "no AWS keys: no access_key_id"), plain);
+    BOOST_TEST(fs::exists(scene.proof()) == (environment != by_keys));
+    fs::remove(scene.proof());
+    for (const Rights rights : kMore) {
+      const std::string said = scene.run(rights, {"keys"}, environment);
+      BOOST_TEST(has(said, "secure\n"), said);
+      BOOST_TEST(has(said,
+                     "the environment is not used (this program is "
+                     "set-uid or set-gid, or has capabilities)"),
+                 said);
+      BOOST_TEST(!fs::exists(scene.proof()), said);
+      BOOST_TEST(!has(said, root), said);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(callers_proxies_and_tls_key_log_are_not_used) {
+  const Scene scene;
+  if (!can_be_tested(scene.home)) return;
+  const ScriptedServer server(nullptr, ScriptedServer::Scheme::https);
+  // Where the caller may read it.
+  const std::string ca = (scene.home.root / "ca.pem").string();
+  fs::copy_file(server.certificate_file(), ca);
+  fs::permissions(ca, fs::perms(0644));
+  const std::vector<std::string> words = {"lock", server.url(), ca};
+  const std::vector<std::string> logs = {"SSLKEYLOGFILE=" + scene.key_log()};
+  const std::vector<std::string> proxies = {"https_proxy=http://127.0.0.1:1",
+                                            "HTTPS_PROXY=http://127.0.0.1:1",
+                                            "ALL_PROXY=http://127.0.0.1:1"};
+  // Both would count.
+  BOOST_TEST(has(scene.run(Rights::none, words, logs), "\nlocked"));
+  BOOST_TEST(fs::exists(scene.key_log()));
+  fs::remove(scene.key_log());
+  BOOST_TEST(!has(scene.run(Rights::none, words, proxies), "\nlocked"));
+  for (const Rights rights : kMore) {
+    std::string said = scene.run(rights, words, logs);
+    BOOST_TEST(said == "secure\nlocked\n");
+    BOOST_TEST(!fs::exists(scene.key_log()));
+    said = scene.run(rights, words, proxies);
+    BOOST_TEST(said == "secure\nlocked\n");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -10,7 +10,8 @@
 //   }
 //
 // It stands in tests/fuzz/NAME.cpp, in kTargets below, and in the runs of two:
-// libFuzzer by way of main.cpp, and tests/test_fuzz.cpp with the kept corpus.
+// libFuzzer by way of main.cpp, and tests/test_protections.cpp with the kept
+// corpus.
 #ifndef DDBMUTEX_TESTS_FUZZ_FUZZ_HPP
 #define DDBMUTEX_TESTS_FUZZ_FUZZ_HPP
 

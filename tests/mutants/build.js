@@ -36,12 +36,12 @@ function words(text) {
   return (text ?? "").split(/\s+/).filter((word) => word !== "");
 }
 
-// The quickest linker that is there.
+// The option for the quickest linker that is there, if one is.
 function linker() {
   const there = (name) => words(process.env.PATH.replace(/:/g, " "))
     .some((directory) => fs.existsSync(path.join(directory, `ld.${name}`)));
   const quick = ["lld", "gold"].find(there);
-  return quick ? [`-fuse-ld=${quick}`] : [];
+  return quick && `-fuse-ld=${quick}`;
 }
 
 // From the environment that the Makefile gives.
@@ -49,13 +49,16 @@ function settingsFrom(environment) {
   const build = environment.BUILD;
   if (!build) throw new BuildError("BUILD does not name the build");
   const flags = words(environment.CXXFLAGS ?? "-std=c++17 -pthread -DNDEBUG");
+  const quickLinker = linker();
   return {
     build,
     out: environment.MUTANTS_BUILD ?? "build/mutants",
     compiler: environment.CXX ?? "g++",
     // A mutant may leave things unused.
     compile: ["-I.", ...words(environment.CPPFLAGS), ...flags, "-O0", "-w"],
-    link: [...flags, ...linker(), ...words(environment.LDFLAGS)],
+    quickLinker,
+    link: [...flags, ...(quickLinker ? [quickLinker] : []),
+      ...words(environment.LDFLAGS)],
     libraries: ["-lssl", "-lz",
       ...words(environment.LDLIBS ?? "-lcurl -lcrypto")],
   };
@@ -198,7 +201,7 @@ async function link(objects, library, program, settings) {
   fs.mkdirSync(path.dirname(program), { recursive: true });
   fs.rmSync(program, { force: true });
   await command(settings.compiler, [...settings.link, "-pthread", ...objects,
-    path.join(settings.build, "tests/libsupport.a"), library,
+    path.join(settings.build, "tests/libsupport.a"), ...library,
     "-l:libboost_unit_test_framework.a", ...settings.libraries, "-o",
     program]);
 }
@@ -245,11 +248,16 @@ async function linkCommand(mutant, changed, library, directory, settings) {
     settings);
 }
 
-// A thin one, which names the objects and does not copy them.
-async function archive(file, objects) {
+// What the linker is told of objects of which it is to take those it needs: for
+// a quick one their names, for another an archive, which takes long to make.  It
+// is a thin one, which does not copy the objects.
+async function archive(file, objects, settings) {
+  if (settings.quickLinker) {
+    return ["-Wl,--start-lib", ...objects, "-Wl,--end-lib"];
+  }
   fs.rmSync(file, { force: true });
   await command("ar", ["rcsT", file, ...objects]);
-  return file;
+  return [file];
 }
 
 async function linkTests(mutant, changed, library, directory, settings) {
@@ -257,8 +265,8 @@ async function linkTests(mutant, changed, library, directory, settings) {
   const instead = new Map([...changed.entries()].map(([part, [, object]]) =>
     [path.join(settings.build, `${part}.o`), object]));
   const others = await archive(path.join(directory, "libused.a"),
-    used.map((object) => instead.get(object) ?? object));
-  await link([...tests, others], library, path.join(directory, "tests/tests"),
+    used.map((object) => instead.get(object) ?? object), settings);
+  await link([...tests, ...others], library, path.join(directory, "tests/tests"),
     settings);
 }
 
@@ -279,7 +287,8 @@ async function buildMutant(mutant, settings) {
     settings);
   const library = await archive(path.join(directory, "libddbmutex.a"),
     libraryParts().map((part) =>
-      changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`)));
+      changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`)),
+    settings);
   if (suitesOf(mutant).size > 0) {
     await linkTests(mutant, changed, library, directory, settings);
     borrowPrograms(directory, settings.build);

@@ -3,6 +3,7 @@
 
 const fs = require("fs");
 const path = require("path");
+const { once } = require("events");
 const readline = require("readline");
 const { execFileSync, spawn } = require("child_process");
 
@@ -33,8 +34,11 @@ class Program {
     if (done) throw new Error(`${this.child.spawnfile} says nothing`);
     return value;
   }
-  end() {
+
+  async end() {
+    const ended = once(this.child, "exit");
     this.child.stdin.end();
+    await ended;
   }
 }
 
@@ -62,8 +66,8 @@ class Runs {
       .map((name) => path.join(this.directory, name));
   }
 
-  end() {
-    this.serving?.end();
+  async end() {
+    await this.serving?.end();
   }
 
   // A program and its arguments.
@@ -74,7 +78,9 @@ class Runs {
     return [this.program("bare"), [this.url, cycles, ...this.requests]];
   }
 
-  // KiB in memory, the program being ready: the middle one of five.
+  // KiB in memory, the program being ready: the middle one of five.  Waits for
+  // each to end: without its server, one that holds locks would go on trying to
+  // release them.
   async resident(command) {
     const seen = [];
     for (let i = 0; i < 5; ++i) {
@@ -83,7 +89,7 @@ class Runs {
       const { pid } = program.child;
       const status = fs.readFileSync(`/proc/${pid}/status`, "utf8");
       seen.push(Number(/^VmRSS:\s*(\d+) kB/m.exec(status)[1]));
-      program.end();
+      await program.end();
     }
     return seen.sort((a, b) => a - b)[2];
   }

@@ -22,10 +22,14 @@
 #include "ddbmutex/lock/row.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/from_all.hpp"
+#include "sigv4/keys/keys.hpp"
+#include "sigv4/sigv4.hpp"
 #include "sigv4/url.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/json_string.hpp"
 #include "tests/support/listening.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/support/waiting.hpp"
 
 using namespace ddbmutex;
 
@@ -98,6 +102,12 @@ pid_t spawn(const std::vector<std::string>& words, int log) {
 }
 
 }  // namespace
+
+const TableKey kUsualKey = {{"name"}};
+
+sigv4::Credentials signing_keys(const Credentials& keys) {
+  return {keys.access_key_id, keys.secret_access_key, keys.session_token, ""};
+}
 
 std::ostream& operator<<(std::ostream& out, EngineKind kind) {
   switch (kind) {

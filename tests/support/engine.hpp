@@ -12,6 +12,8 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_ENGINE_HPP
 #define DDBMUTEX_TESTS_SUPPORT_ENGINE_HPP
 
+#include <sys/types.h>
+
 #include <iosfwd>
 #include <memory>
 #include <mutex>
@@ -23,16 +25,22 @@
 
 #include "ddbmutex.hpp"
 #include "sigv4/http_answer.hpp"
-#include "sigv4/keys/keys.hpp"
-#include "sigv4/sigv4.hpp"
-#include "tests/support/scripted_server.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+struct Credentials;
+class Keys;
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
 
 namespace tests {
 
-inline ddbmutex::sigv4::Credentials signing_keys(
-    const ddbmutex::Credentials& keys) {
-  return {keys.access_key_id, keys.secret_access_key, keys.session_token, ""};
-}
+struct Reply;
+struct SeenRequest;
+
+ddbmutex::sigv4::Credentials signing_keys(const ddbmutex::Credentials& keys);
 
 // Those that the library finds by itself.
 std::unique_ptr<ddbmutex::sigv4::Keys> found_keys(const std::string& region);
@@ -50,7 +58,7 @@ struct KeyPart {
   std::string type = "S";  // Or "N" or "B".
 };
 using TableKey = std::vector<KeyPart>;
-inline const TableKey kUsualKey = {{"name"}};
+extern const TableKey kUsualKey;  // One part: name.
 
 // Of CreateTable: "AttributeDefinitions":[...],"KeySchema":[...].
 std::string schema_of(const TableKey& key);
@@ -78,8 +86,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   EngineKind kind() const { return kind_; }
-  std::string url() const { return url_; }
-  std::string region() const { return region_; }
+  const std::string& url() const { return url_; }
+  const std::string& region() const { return region_; }
   std::optional<ddbmutex::Credentials> credentials() const;
   bool has_prepared_tables() const { return !prepared_.empty(); }
   // A table with the key `name` for the locks of all tests.

@@ -6,13 +6,11 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_GATE_HPP
 #define DDBMUTEX_TESTS_SUPPORT_GATE_HPP
 
-#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include "tests/support/engine.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -20,117 +18,43 @@
 namespace tests {
 
 // "PutItem"
-inline std::string action_of(const SeenRequest& request) {
-  const std::string target = request.header("X-Amz-Target").value_or("");
-  return target.substr(target.find('.') + 1);
-}
+std::string action_of(const SeenRequest& request);
 
 // "PutItem DeleteItem": what reached the server, in order.
-inline std::string actions(const ScriptedServer& server) {
-  std::string text;
-  for (const SeenRequest& request : server.requests()) {
-    text += (text.empty() ? "" : " ") + action_of(request);
-  }
-  return text;
-}
-
-inline int count_of(const ScriptedServer& server, const std::string& action) {
-  const auto all = server.requests();
-  return static_cast<int>(
-      std::count_if(all.begin(), all.end(), [&](const SeenRequest& request) {
-        return action_of(request) == action;
-      }));
-}
+std::string actions(const ScriptedServer& server);
+int count_of(const ScriptedServer& server, const std::string& action);
 
 // Any thread may call any member.
 class Gate {
  public:
   using Rule = std::function<Reply(Engine&, const SeenRequest&)>;
 
-  explicit Gate(EngineKind kind = any_engine_kind())
-      : engine_(Engine::running(kind)),
-        server_([this](const SeenRequest& request) { return reply(request); }) {
-  }
+  explicit Gate(EngineKind kind = any_engine_kind());
+  ~Gate();
 
   // The next request of that action that no earlier rule waits for.
-  void once(const std::string& action, Rule rule) {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    once_[action].push_back(std::move(rule));
-  }
+  void once(const std::string& action, Rule rule);
   // All of that action from now on.
-  void always(const std::string& action, Rule rule) {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    always_[action] = std::move(rule);
-  }
+  void always(const std::string& action, Rule rule);
   // No rules any more.
-  void open() {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    once_.clear();
-    always_.clear();
-  }
+  void open();
 
-  static Rule fails() {
-    return [](Engine&, const SeenRequest&) {
-      return Reply::error(500, R"({"__type":"InternalServerError"})");
-    };
-  }
+  static Rule fails();
   // Not applied, nor answered, until the server's release().
-  static Rule held() {
-    return [](Engine& engine, const SeenRequest&) {
-      Reply late;
-      late.hangs = true;
-      late.then = [&engine](const SeenRequest& request) {
-        return engine.forward(request);
-      };
-      return late;
-    };
-  }
+  static Rule held();
   // Fails, without being applied, at the server's release().
-  static Rule fails_late() {
-    return [](Engine&, const SeenRequest&) {
-      Reply late = Reply::error(500, R"({"__type":"InternalServerError"})");
-      late.hangs = true;
-      return late;
-    };
-  }
+  static Rule fails_late();
   // Applied at once, but the answer waits for the server's release().
-  static Rule answered_late() {
-    return [](Engine& engine, const SeenRequest& request) {
-      Reply late = engine.forward(request);
-      late.hangs = true;
-      return late;
-    };
-  }
-  static Rule answer_lost() {
-    return [](Engine& engine, const SeenRequest& request) {
-      engine.forward(request);
-      return Reply::gone(Ending::reset);
-    };
-  }
+  static Rule answered_late();
+  static Rule answer_lost();
 
   // Tests that have a gate may well do more than look.
   ScriptedServer& server() const { return server_; }
   Engine& engine() const { return engine_; }
 
  private:
-  Reply reply(const SeenRequest& request) {
-    if (const Rule rule = rule_for(action_of(request))) {
-      return rule(engine_, request);
-    }
-    return engine_.forward(request);
-  }
-
-  Rule rule_for(const std::string& action) {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    std::deque<Rule>& next = once_[action];
-    if (!next.empty()) {
-      Rule rule = std::move(next.front());
-      next.pop_front();
-      return rule;
-    }
-    const auto found = always_.find(action);
-    return found != always_.end() ? found->second : nullptr;
-  }
+  Reply reply(const SeenRequest& request);
+  Rule rule_for(const std::string& action);
 
   Engine& engine_;
   std::mutex mutex_;

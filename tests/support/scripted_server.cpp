@@ -141,8 +141,27 @@ void reset_on_close(int fd) {
 
 }  // namespace
 
+SeenRequest::SeenRequest() = default;
+SeenRequest::SeenRequest(const SeenRequest&) = default;
+SeenRequest::SeenRequest(SeenRequest&&) noexcept = default;
+SeenRequest::~SeenRequest() = default;
+SeenRequest& SeenRequest::operator=(const SeenRequest&) = default;
+SeenRequest& SeenRequest::operator=(SeenRequest&&) noexcept = default;
+
 std::optional<std::string> SeenRequest::header(std::string_view name) const {
   return find_header(headers, name);
+}
+
+Reply::Reply() = default;
+Reply::Reply(const Reply&) = default;
+Reply::Reply(Reply&&) noexcept = default;
+Reply::~Reply() = default;
+Reply& Reply::operator=(const Reply&) = default;
+Reply& Reply::operator=(Reply&&) noexcept = default;
+
+Reply with_header(Reply reply, const std::string& name, std::string value) {
+  reply.headers.emplace_back(name, std::move(value));
+  return reply;
 }
 
 Reply Reply::ok(std::string body) {

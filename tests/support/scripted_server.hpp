@@ -39,6 +39,13 @@ namespace tests {
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
 struct SeenRequest {
+  SeenRequest();
+  SeenRequest(const SeenRequest&);
+  SeenRequest(SeenRequest&&) noexcept;
+  ~SeenRequest();
+  SeenRequest& operator=(const SeenRequest&);
+  SeenRequest& operator=(SeenRequest&&) noexcept;
+
   std::string method;
   std::string path;
   HeaderList headers;
@@ -63,6 +70,13 @@ enum class Ending { keep, close, reset };
 
 // An answer, and what shall be wrong with it.
 struct Reply {
+  Reply();
+  Reply(const Reply&);
+  Reply(Reply&&) noexcept;
+  ~Reply();
+  Reply& operator=(const Reply&);
+  Reply& operator=(Reply&&) noexcept;
+
   int status = 200;
   std::string body = "{}";
   // Beside Date, x-amzn-RequestId, x-amz-crc32, Content-Type and
@@ -97,11 +111,7 @@ struct Reply {
   static Reply gone(Ending ending);
 };
 
-inline Reply with_header(Reply reply, const std::string& name,
-                         std::string value) {
-  reply.headers.emplace_back(name, std::move(value));
-  return reply;
-}
+Reply with_header(Reply reply, const std::string& name, std::string value);
 
 // Any thread may call any member.
 class ScriptedServer {

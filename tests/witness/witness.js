@@ -1,4 +1,4 @@
-// What AWS's JavaScript SDK makes of configurations, for test_witness.cpp.
+// What AWS's JavaScript SDK makes of configurations, for test_key_sources.cpp.
 // It reads combinations and writes answers, both JSON, one to a line:
 //
 //   {"name", "environment": {..}, "profile", "region"}

@@ -1,5 +1,5 @@
-# What botocore makes of configurations: tests/test_witness.cpp asks, and it is
-# told and tells as witness.js does.
+# What botocore makes of configurations: tests/test_key_sources.cpp asks, and it
+# is told and tells as witness.js does.
 #
 # botocore 1.29 knows no AWS_ENDPOINT_URL_STS and the like.  What it would send
 # to STS and SSO goes where these point; otherwise it is left as it is, its

@@ -1,0 +1,38 @@
+#include "tests/support/files.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <sstream>
+
+namespace tests {
+
+// This file is tests/support/files.cpp.
+std::filesystem::path project() {
+  return std::filesystem::absolute(__FILE__)
+      .parent_path()
+      .parent_path()
+      .parent_path();
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(project() / path);
+  BOOST_TEST_REQUIRE(file.good(), path << " cannot be read");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string between(const std::string& text, const std::string& from,
+                    const std::string& to) {
+  const auto begin = text.find(from);
+  BOOST_TEST_REQUIRE(begin != text.npos, "no " << from);
+  const auto end = text.find(to, begin + from.size());
+  BOOST_TEST_REQUIRE(end != text.npos, "no " << to);
+  return text.substr(begin + from.size(), end - begin - from.size());
+}
+
+std::set<std::string> as_set(const std::vector<std::string>& words) {
+  return {words.begin(), words.end()};
+}
+
+}  // namespace tests

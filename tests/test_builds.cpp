@@ -1,0 +1,719 @@
+// The library in other people's builds (as two files, installed, in packages,
+// without its parts), what is installed before it is built, and which source
+// may include which.
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/listening.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/pty.hpp"
+#include "tests/support/shell.hpp"
+
+namespace fs = std::filesystem;
+using namespace tests;
+
+// `make ways` builds by what package managers are told.
+namespace {
+
+// The library's files of one kind, from the top of the project, by their names.
+std::vector<std::string> library_files(const std::string& extension) {
+  std::vector<std::string> files = {"ddbmutex" + extension};
+  for (const char* room : {"ddbmutex", "sigv4"}) {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(project() / room)) {
+      if (entry.path().extension() != extension) continue;
+      files.push_back(fs::relative(entry.path(), project()));
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// The project's, wherever a command runs.
+std::string build() {
+  return fs::path(program_path("")).parent_path().parent_path();
+}
+
+}  // namespace
+
+// --- Two files ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(two_files)
+
+namespace {
+
+const std::string kTwoFiles = "build/amalgamation/";
+
+}  // namespace
+
+// They need nothing but each other, and have all that there is.
+BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
+  BOOST_TEST_REQUIRE(shell("make -s amalgamation").status == 0);
+  const std::string whole = read_file(kTwoFiles + "ddbmutex.cpp");
+  const std::string header = read_file(kTwoFiles + "ddbmutex.hpp");
+  BOOST_TEST(all_matches(whole + header, "^ *# *include \"(.*)\"").size() ==
+             1u);
+  for (const char* kind : {".cpp", ".hpp"}) {
+    for (const std::string& file : library_files(kind)) {
+      const bool is_public =
+          file == "ddbmutex.hpp" || file == "ddbmutex/any_of.hpp";
+      BOOST_TEST(has(whole, "\n// ---- " + file + "\n") != is_public, file);
+    }
+  }
+  BOOST_TEST(has(header, "\nclass DdbMutex {\n"));
+  BOOST_TEST(has(header, "\nclass AnyOf {\n"));
+  BOOST_TEST(has(header, "// " + read_file("LICENSE").substr(0, 11)));
+  BOOST_TEST(has(whole, "// " + read_file("LICENSE").substr(0, 11)));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Installed ---------------------------------------------------------------
+
+namespace {
+
+// `make install` of what was built already.  The shared library is the one of
+// `make noexcept`.
+class Installation {
+ public:
+  Installation() { make("install PREFIX='" + prefix() + "'"); }
+
+  static const Installation& only() {
+    static const Installation installation;
+    return installation;
+  }
+
+  std::string prefix() const { return (home_.root / "prefix").string(); }
+  static std::string shared() {
+    return replaced(build(), "[^/-]+(-[^/]*)$", "noexcept$1") +
+           "/libddbmutex.so";
+  }
+
+  void make(const std::string& what) const {
+    const Ran ran = shell("make -s " + what + " BUILD='" + build() + "' CXX='" +
+                          compiler() + "' SHARED='" + shared() + "' -o '" +
+                          build() + "/libddbmutex.a' -o '" + build() +
+                          "/examples/ddbmutex/ddbmutex'");
+    BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
+  }
+
+ private:
+  const Home home_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(installed)
+
+BOOST_AUTO_TEST_CASE(all_is_installed_and_taken_away_again) {
+  const Home home;
+  const std::string there = home.root.string();
+  const std::string where =
+      " PREFIX=/usr LIBDIR=/usr/lib/here DESTDIR='" + there + "'";
+  fs::create_directories(home.root / "usr/include/another");
+  Installation::only().make("install" + where);
+  const std::string find = "cd '" + there + "' && find usr ! -type d";
+  BOOST_TEST(shell(find + " | LC_ALL=C sort").said ==
+             "usr/bin/ddbmutex\n"
+             "usr/include/ddbmutex.hpp\n"
+             "usr/include/ddbmutex/any_of.hpp\n"
+             "usr/lib/here/cmake/ddbmutex/ddbmutex-config-version.cmake\n"
+             "usr/lib/here/cmake/ddbmutex/ddbmutex-config.cmake\n"
+             "usr/lib/here/libddbmutex.a\n"
+             "usr/lib/here/libddbmutex.so\n"
+             "usr/lib/here/libddbmutex.so.0\n"
+             "usr/lib/here/libddbmutex.so." DDBMUTEX_VERSION_STRING
+             "\n"
+             "usr/lib/here/pkgconfig/ddbmutex.pc\n"
+             "usr/share/bash-completion/completions/ddbmutex\n"
+             "usr/share/fish/vendor_completions.d/ddbmutex.fish\n"
+             "usr/share/man/man1/ddbmutex.1\n"
+             "usr/share/zsh/site-functions/_ddbmutex\n");
+  BOOST_TEST(
+      shell("diff '" + there +
+            "/usr/share/zsh/site-functions/_ddbmutex' - <<'.'\n" +
+            shell(build() + "/examples/ddbmutex/ddbmutex completion zsh").said +
+            ".\n")
+          .said == "");
+  // Where it will be, not where it is meanwhile.
+  const std::string pc =
+      read_file(home.root / "usr/lib/here/pkgconfig/ddbmutex.pc");
+  BOOST_TEST(has(pc, "\nlibdir=/usr/lib/here\n"));
+  BOOST_TEST(!has(pc, there));
+  Installation::only().make("uninstall" + where);
+  BOOST_TEST(shell(find).said == "");
+  BOOST_TEST(!fs::exists(home.root / "usr/include/ddbmutex"));
+  BOOST_TEST(fs::exists(home.root / "usr/include/another"));
+}
+
+BOOST_AUTO_TEST_CASE(version_is_that_of_the_header_everywhere) {
+  const fs::path lib = fs::path(Installation::only().prefix()) / "lib";
+  const std::string version = DDBMUTEX_VERSION_STRING;
+  BOOST_TEST(has(read_file(lib / "pkgconfig/ddbmutex.pc"),
+                 "\nVersion: " + version + "\n"));
+  BOOST_TEST(
+      has(read_file(lib / "cmake/ddbmutex/ddbmutex-config-version.cmake"),
+          "\nset(PACKAGE_VERSION " + version + ")\n"));
+  BOOST_TEST(all_matches(read_file("CHANGELOG.md"), "^## (\\S+)$").at(0) ==
+             version);
+  const auto spaces =
+      all_matches(read_file("ddbmutex.hpp"), "^inline namespace v(\\d+) \\{$");
+  BOOST_TEST_REQUIRE(spaces.size() == 1u);
+  const std::string name =
+      shell("readelf -d '" + lib.string() + "/libddbmutex.so' | grep SONAME")
+          .said;
+  BOOST_TEST(has(name, "[libddbmutex.so." + spaces[0] + "]"), name);
+  BOOST_TEST(fs::exists(project() / "packaging/abi" /
+                        ("libddbmutex.so." + spaces[0] + ".abi.xz")));
+}
+
+// A program finds what the public headers declare, and nothing that it could
+// come to rely on besides.
+BOOST_AUTO_TEST_CASE(shared_library_shows_what_is_public_and_nothing_else) {
+  const Ran ran =
+      shell("nm -DC --defined-only '" + Installation::only().shared() + "'");
+  const auto shown = all_matches(ran.said, "^\\w+ \\w (.*)$");
+  BOOST_TEST(shown.size() > 50u);
+  for (const std::string& symbol : shown) {
+    const std::string name = symbol.substr(0, symbol.find('('));
+    BOOST_TEST(
+        all_matches(name, "((?:sigv4|lock|dynamodb)::|Impl|rapidjson)").empty(),
+        symbol);
+  }
+  for (const char* name :
+       {"DdbMutex::lock(std::error_code&)", "Table::create(std::error_code&)",
+        "AnyOf::lock(std::error_code&)", "vtable for ddbmutex::v0::Error",
+        "name_of(ddbmutex::v0::Loss)"}) {
+    BOOST_TEST(has(ran.said, name), name);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Packages ----------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(packages)
+
+namespace {
+
+using Set = std::set<std::string>;
+
+const std::string kPort = "packaging/vcpkg/ddbmutex/";
+const std::string kConan = "packaging/conan/conanfile.py";
+
+Set words_of(const std::string& text) {
+  return as_set(all_matches(text, "(\\w+)"));
+}
+
+rapidjson::Document manifest() {
+  rapidjson::Document json;
+  json.Parse(read_file(kPort + "vcpkg.json").c_str());
+  BOOST_TEST_REQUIRE(json.IsObject());
+  return json;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(parts_are_those_of_the_makefile) {
+  const Set parts = words_of(shell("make -s parts").said);
+  BOOST_TEST(parts.size() == 4u);
+  Set features;
+  const auto json = manifest();
+  for (const auto& feature : json["features"].GetObject()) {
+    features.insert(feature.name.GetString());
+  }
+  const std::vector<Set> told = {
+      words_of(between(read_file("CMakeLists.txt"), "foreach(part ", ")")),
+      words_of(between(read_file(kConan), "\nPARTS = (", ")")),
+      as_set(all_matches(read_file(kPort + "portfile.cmake"),
+                         "^    ([a-z-]+) DDBMUTEX_WITH_[A-Z]+$")),
+      features};
+  for (const Set& set : told) {
+    BOOST_TEST(set == parts, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Without parts -----------------------------------------------------------
+
+// A program on the core alone, which is the library without any of its parts:
+// it locks, and refuses what only a part could do.
+BOOST_AUTO_TEST_SUITE(left_out)
+
+namespace {
+
+// Takes a lock.  Its argument names an option that it sets.  It includes
+// the library, so that the compiler reads the headers only once.
+constexpr char kProgram[] = R"(
+#include "ddbmutex_core.cpp"
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+int main(int, char** arguments) try {
+  const std::string option = arguments[1];
+  ddbmutex::TableOptions where;
+  if (option == "profile") where.profile = "x";
+  if (option == "layout") where.layout = ddbmutex::Layout::lease;
+  if (option == "calendar_margin") {
+    where.calendar_margin = std::chrono::seconds(0);
+  }
+  if (option == "lease_as_found") where.lease_as_found = true;
+  const auto table = std::make_shared<ddbmutex::Table>(where);
+  if (option == "create") table->create();
+  ddbmutex::Options options;
+  options.table = table;
+  ddbmutex::DdbMutex mutex("job", options);
+  std::lock_guard<ddbmutex::DdbMutex> guard(mutex);
+  std::puts("locked");
+} catch (const std::exception& error) {
+  std::puts(error.what());
+}
+)";
+
+std::string compile() {
+  return compiler() +
+         " -std=c++17 -pthread -O0 -Wall -Wextra -Wpedantic -Wshadow"
+         " -Wconversion -Werror -Ibuild/amalgamation ";
+}
+
+// Compiled once.  Its home has keys that it must not read.
+class Core {
+ public:
+  static const Core& program() {
+    static const Core program;
+    return program;
+  }
+
+  // With nothing else in its environment.
+  std::string says(const std::string& variables,
+                   const std::string& option = "none") const {
+    return shell("env -i HOME='" + home_.root.string() +
+                 "' AWS_EC2_METADATA_DISABLED=true " + variables + " '" +
+                 home_.root.string() + "/program' " + option)
+        .said;
+  }
+
+ private:
+  Core() {
+    home_.write(".aws/credentials",
+                "[default]\naws_access_key_id = id\n"
+                "aws_secret_access_key = secret\n");
+    const std::string source = home_.write("program.cpp", kProgram);
+    const Ran ran =
+        shell("make -s amalgamation >&2 && " + compile() + source + " -o '" +
+              home_.root.string() + "/program' -lcurl -lcrypto");
+    BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
+  }
+
+  const Home home_;
+};
+
+const std::string kPlace =
+    "AWS_REGION=eu-west-1 AWS_ENDPOINT_URL=http://127.0.0.1:9 ";
+const std::string kWithoutProfiles =
+    "this build of the library is without profiles";
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(core_locks_with_the_keys_of_the_environment) {
+  const Engine& engine = Engine::running(any_engine_kind());
+  const auto keys = engine.credentials();
+  const std::string variables =
+      "AWS_ENDPOINT_URL=" + engine.url() + " AWS_REGION=" + engine.region() +
+      " AWS_ACCESS_KEY_ID=" + keys->access_key_id +
+      " AWS_SECRET_ACCESS_KEY=" + keys->secret_access_key;
+  BOOST_TEST(Core::program().says(variables, "create") == "locked\n");
+}
+
+BOOST_AUTO_TEST_CASE(core_says_where_it_does_not_look_for_keys) {
+  const std::string said = Core::program().says(
+      kPlace + "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1/keys");
+  BOOST_TEST(has(said, "no file is read: " + kWithoutProfiles), said);
+  BOOST_TEST(has(said,
+                 "containers and EC2 instances are not asked: this build of "
+                 "the library is without hosts"),
+             said);
+}
+
+// Other keys than those that are meant would be worse than none.
+BOOST_AUTO_TEST_CASE(core_refuses_what_only_a_part_can_do) {
+  const std::string keys =
+      kPlace + "AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret ";
+  const struct {
+    std::string variables, option, said;
+  } kRefused[] = {
+      {keys, "profile", kWithoutProfiles},
+      {keys + "AWS_PROFILE=x", "none", kWithoutProfiles},
+      {kPlace + "AWS_WEB_IDENTITY_TOKEN_FILE=/token", "none", kWithoutProfiles},
+      {"", "none",
+       "no region: neither AWS_REGION nor AWS_DEFAULT_REGION is set"},
+      {keys + "AWS_USE_FIPS_ENDPOINT=true", "none",
+       "such endpoints are left out of this build"},
+      {keys, "layout", "bad option `layout`: not in this build"},
+      {keys, "calendar_margin", "bad option `calendar_margin`: not in this"},
+      {keys, "lease_as_found", "bad option `lease_as_found`: not in this"},
+  };
+  for (const auto& [variables, option, wanted] : kRefused) {
+    const std::string said = Core::program().says(variables, option);
+    BOOST_TEST(has(said, wanted), said);
+  }
+}
+
+// It takes long, and so `make ways` alone does it (DDBMUTEX_WAYS).
+BOOST_AUTO_TEST_CASE(two_files_compile_without_a_part) {
+  if (std::getenv("DDBMUTEX_WAYS") == nullptr) return;
+  for (const std::string part : {"HOSTS", "PROFILES", "ENDPOINTS", "LAYOUTS"}) {
+    const Ran ran = shell(compile() + "-fsyntax-only -DDDBMUTEX_NO_" + part +
+                          " build/amalgamation/ddbmutex.cpp");
+    BOOST_TEST(ran.said == "", part << ": " << ran.said);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Before the build --------------------------------------------------------
+
+// What tests/setup installs, tried on a machine that has nothing.
+BOOST_AUTO_TEST_SUITE(setup_of_a_machine)
+
+namespace {
+
+// A machine with nothing but a few tools and an apt-get that installs a command
+// with each package's name.  It has a copy of what tests/setup reads.
+class BareMachine {
+ public:
+  explicit BareMachine(const std::string& processor) {
+    for (const char* folder : {"", "engines/dynoxide", "engines/dynalite"}) {
+      const fs::path from = project() / "tests" / folder;
+      const fs::path to = home_.root / "tree/tests" / folder;
+      fs::create_directories(to);
+      fs::copy_file(from / "package-lock.json", to / "package-lock.json");
+    }
+    fs::copy_file(project() / "tests/setup", home_.root / "tree/tests/setup");
+    fs::create_directory(home_.root / "bin");
+    for (const char* tool :
+         {"cat", "chmod", "cmp", "cp", "dirname", "grep", "mkdir"}) {
+      const Ran found =
+          shell(std::string("printf %s \"$(command -v ") + tool + ")\"");
+      fs::create_symlink(found.said, home_.root / "bin" / tool);
+    }
+    command("id", "echo 0");
+    command("uname", "echo " + processor);
+    command(
+        "apt-get",
+        "echo \"apt-get $*\"\n"
+        "case \" $* \" in\n"
+        "  *' -s '*) echo 'Inst one'; echo 'Inst another' ;;\n"
+        "  *' install '*)\n"
+        "    for package; do cp \"$HOME/any\" \"$HOME/bin/$package\"; done\n"
+        "    cp \"$HOME/any\" \"$HOME/bin/node\" ;;\n"
+        "esac\n");
+    // A compiler that finds every header, or npm.
+    make("any",
+         "[ \"$1\" != ci ] || { echo \"npm ci $3\"; mkdir $3/node_modules; }");
+  }
+
+  void command(const std::string& name, const std::string& script) const {
+    make("bin/" + name, script);
+  }
+
+  // Runs tests/setup as make would, with these variables of the user's.
+  Ran setup(const std::string& target,
+            const std::string& variables = "") const {
+    const std::string root = home_.root.string();
+    return shell("env -i HOME='" + root + "' PATH='" + root + "/bin' " +
+                 variables + " '" + root + "/tree/tests/setup' " + target);
+  }
+
+ private:
+  void make(const std::string& name, const std::string& script) const {
+    fs::permissions(home_.write(name, "#!/bin/sh\n" + script + "\n"),
+                    fs::perms::owner_all);
+  }
+
+  const Home home_;
+};
+
+const std::string kLibrary =
+    "g++ libcurl4-openssl-dev libssl-dev rapidjson-dev";
+
+// All that it prints if it installs these packages and fetches these folders.
+std::string installing(const std::string& packages, const std::string& note,
+                       const std::vector<std::string>& folders) {
+  std::string said = "Installing: " + packages + "\n" + note +
+                     "apt-get update -qq\n"
+                     "Packages with all that these need: 2\n"
+                     "apt-get install -qq -y --no-install-recommends " +
+                     packages + "\n";
+  for (const std::string& folder : folders) {
+    said += "Fetching: the packages of " + folder +
+            "/package.json\n"
+            "npm ci " +
+            folder + "\n";
+  }
+  return said;
+}
+
+const std::string kAboutNpm =
+    "(npm fetches the DynamoDB engine of the demo.  If you have one, name it "
+    "in AWS_ENDPOINT_URL_DYNAMODB: then npm is not needed.)\n";
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(demo_installs_what_it_needs_and_says_so_first) {
+  const BareMachine machine("x86_64");
+  BOOST_TEST(machine.setup("demo").said ==
+             installing(kLibrary + " npm ca-certificates", kAboutNpm,
+                        {"tests/engines/dynoxide"}));
+  // All is there now.
+  const Ran again = machine.setup("demo");
+  BOOST_TEST(again.said == "");
+  BOOST_TEST(again.status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(without_apt_or_root_it_says_what_to_install) {
+  const BareMachine machine("x86_64");
+  machine.command("id", "echo 1000");
+  const Ran ran = machine.setup("demo");
+  BOOST_TEST(ran.status == 1);
+  BOOST_TEST(ran.said == "Please install (Debian's names): " + kLibrary +
+                             " npm ca-certificates\n");
+  // With sudo, it is as root would have it.
+  machine.command("sudo", "shift; exec \"$@\"");
+  BOOST_TEST(machine.setup("demo").status == 0);
+  BOOST_TEST(machine.setup("demo").said == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- An engine ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(engine_of_ones_own)
+
+namespace {
+
+// As from a shell, whatever make runs this test.
+std::vector<std::string> environment_of_a_shell() {
+  std::vector<std::string> variables = clean_environment();
+  const auto is_of_make = [](const std::string& variable) {
+    return std::regex_match(variable, std::regex("(MAKE|MFLAGS)[^]*"));
+  };
+  variables.erase(
+      std::remove_if(variables.begin(), variables.end(), is_of_make),
+      variables.end());
+  return variables;
+}
+
+// `make engine`, and what it tells a reader to paste into a shell.
+struct OwnEngine {
+  OwnEngine() {
+    BOOST_TEST_REQUIRE(make.says("Ctrl-C stops the engine."), make.text());
+    lines = std::regex_replace(between(make.text(), "\r\n\r\n", "\r\n\r\n"),
+                               std::regex("\r"), "");
+    port = std::stoi(between(lines, "127.0.0.1:", "\n"));
+  }
+
+  // In a shell with these lines and nothing else.
+  Ran run(const std::string& command) const {
+    return shell("env -i PATH=\"$PATH\" HOME=/nonexistent sh -ec '" + lines +
+                 "\n" + command + "'");
+  }
+
+  Pty make{{"/usr/bin/env", "make", "--no-print-directory", "-C",
+            project().string(), "engine"},
+           environment_of_a_shell()};
+  std::string lines;
+  int port = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(engine_is_there_for_who_pastes_what_it_says) {
+  OwnEngine engine;
+  const Ran ran = engine.run(program_path("../examples/ddbmutex/ddbmutex") +
+                             " run job -- echo locked");
+  BOOST_TEST(ran.said == "locked\n");
+  BOOST_TEST(ran.status == 0);
+  engine.make.type(Pty::kCtrlC);
+  BOOST_TEST(engine.make.end() != -1, engine.make.text());
+  BOOST_TEST(falls_silent(engine.port));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- The sources -------------------------------------------------------------
+
+// The house is built as it says: each file in its room, each room on those
+// below it.
+BOOST_AUTO_TEST_SUITE(repository)
+
+namespace {
+
+// The first is no folder, but the files beside the Makefile.
+const std::vector<std::string> kRooms = {
+    "",      "ddbmutex",  "ddbmutex/lock", "ddbmutex/dynamodb",
+    "sigv4", "sigv4/keys"};
+
+// Layers from the top; the first two are one.
+const std::vector<std::string> kFloors = {
+    "",           "ddbmutex", "ddbmutex/lock", "ddbmutex/dynamodb",
+    "sigv4/keys", "sigv4"};
+
+std::vector<std::string> sources(const std::string& room) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(project() / room)) {
+    const std::string name = entry.path().filename().string();
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".cpp" || extension == ".hpp") {
+      files.push_back(room.empty() ? name : room + "/" + name);
+    }
+  }
+  return files;
+}
+
+std::vector<std::string> all_sources() {
+  std::vector<std::string> files;
+  for (const std::string& room : kRooms) {
+    for (const std::string& file : sources(room)) files.push_back(file);
+  }
+  return files;
+}
+
+// Headers of others, as they stand between the angle brackets.
+std::vector<std::string> libraries(const std::string& file) {
+  return all_matches(read_file(file), "^ *# *include <([^>]+)>");
+}
+
+// Our own, from the top of the project: each names another by where that lies
+// beside it, so that nothing on an application's path can be taken for ours.
+std::vector<std::string> includes(const std::string& file) {
+  std::vector<std::string> found;
+  const fs::path room = fs::path(file).parent_path();
+  for (const std::string& name :
+       all_matches(read_file(file), "^ *# *include \"([^\"]+)\"")) {
+    found.push_back((room / name).lexically_normal().string());
+  }
+  return found;
+}
+
+std::size_t floor_of(const std::string& file) {
+  const std::string folder = fs::path(file).parent_path().string();
+  const auto floor = std::find(kFloors.begin(), kFloors.end(), folder);
+  return folder.empty() ? 1 : static_cast<std::size_t>(floor - kFloors.begin());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(floors_include_only_what_is_on_or_below_them) {
+  int found = 0;
+  for (const std::string& file : all_sources()) {
+    for (const std::string& included : includes(file)) {
+      BOOST_TEST_REQUIRE(fs::exists(project() / included),
+                         file << " includes " << included);
+      BOOST_TEST(floor_of(included) >= floor_of(file),
+                 file << " includes " << included);
+      ++found;
+    }
+  }
+  BOOST_TEST(found > 30);
+}
+
+BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
+  BOOST_TEST(includes("ddbmutex.hpp").empty());
+  const std::vector<std::string> headers = libraries("ddbmutex.hpp");
+  BOOST_TEST(headers.size() > 5u);
+  for (const std::string& header : headers) {
+    // No folder and no suffix: neither a library's nor the C library's.
+    BOOST_TEST(header.find_first_of("/.") == header.npos, header);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
+  const std::map<std::string, std::set<std::string>> rooms = {
+      {"curl/",
+       {"sigv4/http.cpp", "sigv4/http_limits.cpp", "sigv4/http_setup.cpp",
+        "sigv4/url.cpp"}},
+      {"openssl/",
+       {"sigv4/base64.cpp", "sigv4/keys/dpop.cpp", "sigv4/sigv4.cpp",
+        "sigv4/sigv4.hpp"}},
+      {"rapidjson/", {"sigv4/json.cpp"}},
+      {"boost/", {}},
+  };
+  for (const auto& [library, allowed] : rooms) {
+    std::set<std::string> seen;
+    for (const std::string& file : all_sources()) {
+      for (const std::string& included : libraries(file)) {
+        if (included.rfind(library, 0) == 0) seen.insert(file);
+      }
+    }
+    BOOST_TEST(seen == allowed, boost::test_tools::per_element());
+  }
+}
+
+// What a simulation replaces is all defined in a few files: nothing else asks
+// the system for the time, for randomness or for threads, or waits for others.
+BOOST_AUTO_TEST_CASE(system_is_asked_behind_its_seam_alone) {
+  const std::map<std::string, std::set<std::string>> seams = {
+      {"clock_gettime\\(|_clock::now\\(|\\btime\\(nullptr\\)|gettimeofday",
+       {"sigv4/system.cpp"}},
+      {"getentropy|getrandom|random_device|RAND_bytes|/urandom",
+       {"sigv4/system.cpp"}},
+      {"std::(?:recursive_|shared_|timed_)?mutex\\b|std::condition_variable|"
+       "pthread_(?:mutex|cond|rwlock|once)|call_once|\\bsem_\\w+\\(|\\bfutex",
+       {"sigv4/system.cpp", "sigv4/system.hpp"}},
+      {"pthread_(?:create|join|detach)|std::(?:j?thread|async|this_thread)\\b",
+       {"sigv4/system.cpp"}},
+      {"\\b(?:eventfd|epoll_\\w+|p?select|usleep|nanosleep)\\(",
+       {"sigv4/waiting.cpp"}},
+      {"\\btimerfd_\\w+\\(", {"sigv4/boot_timer.hpp"}},
+      // A program that gives keys is waited for by itself.
+      {"\\bpoll\\(", {"sigv4/keys/program.cpp", "sigv4/waiting.cpp"}},
+  };
+  std::string files;
+  for (const std::string& file : all_sources()) files += " " + file;
+  for (const auto& [asks, allowed] : seams) {
+    // Not in a comment.
+    const Ran ran =
+        shell("cd '" + project().string() +
+              "' && grep -lP '^(?:(?!//).)*(?:" + asks + ")'" + files);
+    BOOST_TEST(as_set(all_matches(ran.said, "^(.+)$")) == allowed,
+               boost::test_tools::per_element());
+  }
+}
+
+// So that all sources can be compiled whatever is left out.  The part
+// "endpoints" has no source of its own.
+BOOST_AUTO_TEST_CASE(source_of_a_part_is_nothing_without_it) {
+  std::set<std::string> parts;
+  for (const std::string& file : all_sources()) {
+    const std::string text = read_file(file);
+    const auto part = all_matches(text.substr(0, text.find('\n') + 1),
+                                  "^#ifndef DDBMUTEX_NO_(\\w+)\n");
+    if (part.empty()) continue;
+    const std::string end = "}  // namespace ddbmutex\n#endif\n";
+    BOOST_TEST((text.size() > end.size() &&
+                text.compare(text.size() - end.size(), end.size(), end) == 0),
+               file);
+    parts.insert(part[0]);
+  }
+  const std::set<std::string> wanted = {"HOSTS", "LAYOUTS", "PROFILES"};
+  BOOST_TEST(parts == wanted, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

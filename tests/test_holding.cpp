@@ -1,0 +1,460 @@
+// What happens while a lock is held: how its lease is renewed, by itself or by
+// hand, how it is lost, and what its holder is told of that, when, by on_danger
+// and on_lost, and what these may do.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "ddbmutex.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/held_thread.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::BootClock;
+using ddbmutex::BootTime;
+using ddbmutex::Changes;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Loss;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using ddbmutex::TableOptions;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// === Leases that are renewed =================================================
+
+namespace {
+
+// A lock before a gate.
+struct Held {
+  // It stays held, and each request has all the time that it needs.
+  Held() : Held(1min) { options.request_timeout = 20s; }
+  explicit Held(std::chrono::milliseconds ttl)
+      : options(on_table(table_at(gate), ttl)) {}
+
+  DdbMutex& make() {
+    mutex = std::make_unique<DdbMutex>(fresh_name(), options);
+    return *mutex;
+  }
+  int renewals() const { return count_of(gate.server(), "UpdateItem"); }
+  std::int64_t expires() {
+    return row_of(gate.engine(), mutex->name()).expires.count();
+  }
+
+  Gate gate;
+  Options options;
+  std::unique_ptr<DdbMutex> mutex;
+};
+
+// When its lease ends, to a millisecond.
+BootTime end_of(const DdbMutex& mutex) {
+  for (;;) {
+    const BootTime now = BootClock::now();
+    const auto remaining = mutex.remaining();
+    if (BootClock::now() - now < 1ms) return now + remaining;
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(renewing)
+
+// --- By hand -----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(danger_is_told_to_who_hears_of_nothing_else) {
+  Held it(5s);
+  it.options.auto_renew = false;
+  it.options.safe_time = 2400ms;
+  Event told;
+  it.options.on_danger = [&] { told.set(); };
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(told.wait());
+  mutex.unlock();
+}
+
+BOOST_AUTO_TEST_CASE(changes_are_made_once) {
+  Held it;
+  it.options.renew_after = 50ms;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  Changes changes;
+  changes.data = "changed";
+  mutex.renew(changes);
+  const int before = it.renewals();
+  BOOST_TEST(eventually([&] { return it.renewals() > before + 2; }));
+  const std::string last = it.gate.server().requests().back().body;
+  BOOST_TEST(last.find("data") == std::string::npos, last);
+  BOOST_TEST((mutex.data() == std::string("changed")));
+}
+
+// --- By itself ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(renewal_that_is_nearly_due_goes_along_with_one_that_is) {
+  const auto round = []() -> std::string {
+    Held it;
+    it.options.renew_after = 2s;
+    DdbMutex first(fresh_name(), it.options);
+    DdbMutex& second = it.make();
+    first.lock();
+    second.lock();
+    first.renew();
+    pause(8ms);  // The second is so much younger when it is renewed.
+    second.renew();
+    const BootTime end = end_of(second);
+    BOOST_TEST_REQUIRE(eventually([&] { return end_of(second) > end + 1s; }));
+    const auto age = end_of(second) - end;
+    return age < 2s - 4ms ? "" : "renewed alone";
+  };
+  BOOST_TEST(in_some_round(round) == "");
+}
+
+// --- Again by the same thread ------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
+  Held it(3s);
+  it.options.recursive = true;
+  it.options.auto_renew = false;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return !mutex.owns_lock(); }));
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::lease_lost));
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
+  mutex.lock();
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === What a holder is told ===================================================
+
+namespace {
+
+const auto kEngines = boost::unit_test::data::make(engine_kinds());
+const std::string kLost = words(Errc::lease_lost);
+
+// What is written to stderr while this exists.
+class Stderr {
+ public:
+  Stderr() : copy_(dup(STDERR_FILENO)), file_(memfd_create("stderr", 0)) {
+    BOOST_REQUIRE(copy_ >= 0 && file_ >= 0);
+    std::fflush(stderr);
+    dup2(file_, STDERR_FILENO);
+  }
+  ~Stderr() {
+    std::fflush(stderr);
+    dup2(copy_, STDERR_FILENO);
+    close(copy_);
+    close(file_);
+  }
+  Stderr(const Stderr&) = delete;
+  Stderr& operator=(const Stderr&) = delete;
+
+  std::string text() const {
+    std::string text(4096, '\0');
+    const ssize_t size = pread(file_, text.data(), text.size(), 0);
+    text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    return text;
+  }
+
+ private:
+  const int copy_;
+  const int file_;
+};
+
+// Of a lock that stays held and is renewed often.
+Options lasting(const std::shared_ptr<Table>& table) {
+  Options options = on_table(table);
+  options.renew_after = 50ms;
+  options.request_timeout = 20s;
+  return options;
+}
+
+// Of one that is in danger, unless it is renewed, 2 s after it was taken, and
+// over as long after that: long enough for either to be told in its time on a
+// machine that stalls.
+constexpr milliseconds kEndingLease = 5s;
+constexpr milliseconds kEndingSafeTime = 2300ms;
+void let_end(Options& options) {
+  options.ttl = kEndingLease;
+  options.safe_time = kEndingSafeTime;
+  options.request_timeout = 1800ms;
+}
+
+// Those that were not there before.
+std::ptrdiff_t threads_since(const std::set<pid_t>& before) {
+  const std::set<pid_t> now = threads_by_id();
+  return std::count_if(now.begin(), now.end(),
+                       [&](pid_t thread) { return before.count(thread) == 0; });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(callbacks)
+
+// A lock behind a gate that tells what happens to it.  Unless told otherwise it
+// stays held, and is renewed so often that what becomes of its row is found at
+// once.
+struct Telling {
+  explicit Telling(EngineKind kind = any_engine_kind())
+      : gate(kind), table(table_at(gate)), options(lasting(table)) {
+    options.on_lost = [this](Loss loss) {
+      owned_when_told = owned_when_told || mutex->owns_lock() ||
+                        mutex->remaining() > nanoseconds::zero();
+      told.add(name_of(loss));
+    };
+    options.on_danger = [this] { told.add("danger"); };
+  }
+  // With the options as they are by then.
+  void lock() {
+    mutex.emplace(name, options);
+    mutex->lock();
+  }
+  Engine& engine() { return gate.engine(); }
+
+  Gate gate;
+  const std::string name = fresh_name();
+  Told told;
+  std::atomic<bool> owned_when_told{false};
+  std::shared_ptr<Table> table;
+  Options options;
+  std::optional<DdbMutex> mutex;  // Last: it waits for its callbacks.
+};
+
+// --- Why a lock is lost ----------------------------------------------------
+
+BOOST_DATA_TEST_CASE(row_of_another_is_told_as_taken_once, kEngines, kind) {
+  Telling x(kind);
+  x.options.on_danger = nullptr;
+  x.lock();
+  write_row(x.engine(), x.name, live_record());
+  BOOST_TEST(x.told.wait_for(1));
+  BOOST_TEST(!x.mutex->owns_lock());
+  BOOST_TEST(x.mutex->remaining().count() == 0);
+  BOOST_TEST(thrown_by([&] { x.mutex->require(0s); }) == kLost);
+  BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == kLost);
+  BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == words(Errc::not_held));
+  BOOST_TEST(count_of(x.gate.server(), "DeleteItem") == 0);
+  x.mutex.reset();
+  BOOST_TEST(x.told.text() == "taken");
+  BOOST_TEST(!x.owned_when_told);
+  BOOST_TEST(row_of(x.engine(), x.name).uuid == "theirs");
+}
+
+BOOST_DATA_TEST_CASE(row_that_is_gone_is_told_as_deleted_once, kEngines, kind) {
+  Telling x(kind);
+  x.options.on_danger = nullptr;
+  x.lock();
+  delete_row(x.engine(), x.name);
+  BOOST_TEST(x.told.wait_for(1));
+  BOOST_TEST(!x.mutex->owns_lock());
+  BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == kLost);
+  BOOST_TEST(count_of(x.gate.server(), "DeleteItem") == 0);
+  x.mutex.reset();
+  BOOST_TEST(x.told.text() == "deleted");
+  BOOST_TEST(!x.owned_when_told);
+}
+
+// --- The end of a lease ----------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(danger_is_told_safe_time_before_the_end) {
+  Telling x;
+  let_end(x.options);
+  nanoseconds left{};
+  x.options.on_danger = [&] {
+    left = x.mutex->remaining();
+    x.told.add("danger");
+  };
+  x.lock();
+  x.gate.always("UpdateItem", Gate::fails());
+  BOOST_TEST(x.told.wait_for(1));
+  BOOST_TEST(x.told.wait_for(2));
+  BOOST_TEST(x.told.text() == "danger expired");
+  BOOST_TEST((left <= kEndingSafeTime));
+  BOOST_TEST((left > 0ms));
+}
+
+// A renewal that hangs comes through as soon as it is let go.
+BOOST_AUTO_TEST_CASE(danger_is_told_again_after_a_renewal_came_through) {
+  Telling x;
+  let_end(x.options);
+  x.options.request_timeout = 1s;
+  x.lock();
+  for (const char* told : {"danger", "danger danger"}) {
+    x.gate.always("UpdateItem", Gate::held());
+    BOOST_TEST(eventually([&] { return x.told.text() == told; }));
+    x.gate.open();
+    x.gate.server().release();
+    BOOST_TEST(
+        eventually([&] { return x.mutex->remaining() > kEndingSafeTime; }));
+  }
+  BOOST_TEST(x.told.text() == "danger danger");
+  BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == "none");
+}
+
+// Every second, an eighth of the lease.
+BOOST_AUTO_TEST_CASE(renewal_that_is_refused_is_tried_again_in_its_lease) {
+  Telling x;
+  x.options.ttl = 8s;
+  x.options.request_timeout = 3s;
+  for (int i = 0; i < 2; ++i) {
+    x.gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+      return failure(400, "AccessDeniedException");
+    });
+  }
+  x.lock();
+  BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 3; }));
+  BOOST_TEST(eventually([&] { return x.mutex->remaining() > 6500ms; }));
+  BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == "none");
+  x.mutex.reset();
+  BOOST_TEST(!has(x.told.text(), "expired"), x.told.text());
+}
+
+// --- One at a time ---------------------------------------------------------
+
+// ... also if they were due first.
+BOOST_AUTO_TEST_CASE(loss_is_told_before_questions_that_wait) {
+  Event called;
+  Event go_on;
+  Told told;
+  Engine& engine = Engine::running(any_engine_kind());
+  const auto table = table_at(engine);
+  Options slow = lasting(table);
+  slow.on_lost = [&](Loss) {
+    called.set();
+    go_on.wait();
+  };
+  DdbMutex blocking(fresh_name(), slow);
+  blocking.lock();
+  delete_row(engine, blocking.name());
+  BOOST_TEST(called.wait());
+  Options asked = lasting(table);
+  asked.alive = [&] {
+    told.add("alive");
+    return true;
+  };
+  DdbMutex lasts(fresh_name(), asked);
+  lasts.lock();
+  Options ending = on_table(table, 2s);
+  ending.auto_renew = false;
+  ending.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
+  DdbMutex ends(fresh_name(), ending);
+  ends.lock();
+  BOOST_TEST(eventually([&] { return !ends.owns_lock(); }));
+  go_on.set();
+  BOOST_TEST(told.wait_for(2));
+  BOOST_TEST(told.text().substr(0, 13) == "expired alive");
+}
+
+// --- What a callback may do ------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(exception_out_of_a_callback_is_written_down_and_no_more) {
+  const Stderr err;
+  Telling x;
+  let_end(x.options);
+  x.options.on_danger = [&] {
+    x.told.add("danger");
+    throw std::runtime_error("no\nsuch \x1b[2Jluck");
+  };
+  x.options.on_lost = [&](Loss loss) {
+    x.told.add(name_of(loss));
+    throw 7;
+  };
+  x.lock();
+  x.gate.always("UpdateItem", Gate::fails());
+  BOOST_TEST(x.told.wait_for(2));
+  x.gate.open();
+  BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == kLost);
+  x.mutex->lock();  // All goes on.
+  delete_row(x.engine(), x.name);
+  BOOST_TEST(x.told.wait_for(3));
+  x.mutex.reset();
+  BOOST_TEST(x.told.text() == "danger expired deleted");
+  const std::string threw = " of \"" + x.name + "\" threw";
+  BOOST_TEST(err.text() == "ddbmutex: on_danger" + threw +
+                               ": no\\nsuch \\x1b[2Jluck\n" +
+                               "ddbmutex: on_lost" + threw + "\n" +
+                               "ddbmutex: on_lost" + threw + "\n");
+}
+
+BOOST_AUTO_TEST_CASE(callback_may_destroy_the_last_of_its_table) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  Told told;
+  std::optional<DdbMutex> mutex;
+  std::weak_ptr<Table> table;
+  {
+    Options options = lasting(table_at(engine));
+    table = options.table;
+    options.on_lost = [&](Loss loss) {
+      mutex.reset();
+      // Nothing that belongs to it is called once the callback has returned.
+      told.add(table.expired() ? "gone" : "there");
+      told.add(name_of(loss));
+    };
+    mutex.emplace(name, std::move(options));
+  }
+  const std::set<pid_t> before = threads_by_id();
+  mutex->lock();
+  BOOST_TEST(threads_since(before) >= 2);
+  delete_row(engine, name);
+  BOOST_TEST(told.wait_for(2));
+  BOOST_TEST(eventually([&] { return threads_since(before) == 0; }));
+  BOOST_TEST(told.text() == "gone deleted");
+}
+
+// A logger goes with its table.
+BOOST_AUTO_TEST_CASE(what_is_thrown_is_told_though_the_table_is_gone) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  Told logged;
+  bool was_logged = false;
+  Event gone;
+  std::optional<DdbMutex> mutex;
+  {
+    TableOptions about = table_options(engine);
+    about.logger = [&logged](ddbmutex::LogLevel, const std::string& text) {
+      logged.add(text);
+    };
+    Options options = lasting(with_clock(std::make_shared<Table>(about)));
+    options.on_lost = [&](Loss) {
+      const std::string lost = "lost: its item is gone";
+      was_logged = eventually([&] { return has(logged.text(), lost); });
+      mutex.reset();
+      gone.set();
+      throw std::runtime_error("too late");
+    };
+    mutex.emplace(name, std::move(options));
+  }
+  mutex->lock();
+  const Stderr told;
+  delete_row(engine, name);
+  BOOST_TEST(gone.wait());
+  BOOST_TEST(was_logged);
+  BOOST_TEST(eventually([&] {
+    return has(told.text(), "on_lost of \"" + name + "\" threw: too late");
+  }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,772 @@
+// What a Table tells and does about itself and the locks in it: making it,
+// looking at a lock, listing them all, freeing one by force.  And tables whose
+// key is not the one that the options name: nobody gets in, and nothing is
+// written.
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/keyed_table.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::Creation;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::LockInfo;
+using ddbmutex::Loss;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using ddbmutex::TableOptions;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// === A table and its locks ===================================================
+
+namespace {
+
+const auto kEngines = boost::unit_test::data::make(engine_kinds());
+
+// A table of the test's own, gone with it.
+class OwnTable {
+ public:
+  explicit OwnTable(Engine& engine, const Creation& how = {},
+                    const std::string& key = "name",
+                    const std::string& sort_key = {})
+      : engine_(engine) {
+    options = table_options(engine);
+    options.key = key;
+    options.sort_key = sort_key;
+    if (!sort_key.empty()) options.sort_value = "usual";
+    if (engine.has_prepared_tables()) {
+      TableKey parts = {{key}};
+      if (!sort_key.empty()) parts.push_back({sort_key});
+      options.name = engine.create_table(parts);
+    } else {
+      options.name = "ddbmutex-test-" + fresh_name();
+    }
+    table = std::make_shared<Table>(options);
+    if (!engine.has_prepared_tables()) table->create(how);
+  }
+  ~OwnTable() { engine_.delete_table(options.name); }
+  OwnTable(const OwnTable&) = delete;
+  OwnTable& operator=(const OwnTable&) = delete;
+
+  // The answer's body.
+  std::string call(const std::string& action, const std::string& more) const {
+    return engine_.must_call(
+        action, R"({"TableName":")" + options.name + "\"" + more + "}");
+  }
+
+  // An item, past the library; `more` is JSON.
+  void put(const std::string& key, const std::string& more) const {
+    call("PutItem", R"(,"Item":{"name":{"S":")" + key + "\"}" + more + "}");
+  }
+
+  TableOptions options;
+  std::shared_ptr<Table> table;
+
+ private:
+  Engine& engine_;
+};
+
+// Each request has all the time that it needs: one that is sent twice may cost
+// a number.
+Options kept_on(const std::shared_ptr<Table>& table,
+                milliseconds ttl = std::chrono::minutes(1)) {
+  Options options = on_table(table, ttl);
+  options.keep_row = true;
+  options.request_timeout = 20s;
+  return options;
+}
+
+// Those that list() tells, by name and sort value.
+template <class... Where>
+std::map<std::string, LockInfo> listed(Table& table, const Where&... where) {
+  std::map<std::string, LockInfo> all;
+  table.list(where..., [&all](const LockInfo& info) {
+    const std::string name =
+        info.name + (info.sort_value.empty() ? "" : "/" + info.sort_value);
+    BOOST_TEST(all.emplace(name, info).second, name << " is told twice");
+    return true;
+  });
+  return all;
+}
+
+std::string names(const std::map<std::string, LockInfo>& all) {
+  std::string text;
+  for (const auto& [name, info] : all) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(manage)
+
+// --- Creation ----------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(table_of_another_key_and_a_sort_key_serves_locks, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  const OwnTable own(engine, {}, "pk", "sk");
+  BOOST_TEST(own.table->exists());
+  const std::string told = own.call("DescribeTable", "");
+  BOOST_TEST(has(told, R"("AttributeName":"pk")"));
+  BOOST_TEST(has(told, R"("AttributeName":"sk")"));
+  DdbMutex mutex("a", on_table(own.table));
+  mutex.lock();
+  BOOST_TEST(own.table->inspect("a").owner == mutex.owner());
+  // Others take it for what it is not.
+  for (const auto& [key, sort_key, words_of_it] :
+       {std::tuple("name", "", "\"name\" alone"),
+        std::tuple("pk", "", "\"pk\""), std::tuple("pk", "other", "\"other\""),
+        std::tuple("sk", "pk", "\"sk\" with")}) {
+    TableOptions options = own.options;
+    options.key = key;
+    options.sort_key = sort_key;
+    options.sort_value = *sort_key == '\0' ? "" : "usual";
+    Table wrong(options);
+    const auto error = error_of([&] { wrong.exists(); });
+    BOOST_TEST_REQUIRE(error.has_value());
+    BOOST_TEST((error->code() == Errc::wrong_table));
+    BOOST_TEST(has(error->what(), words_of_it), error->what());
+    BOOST_TEST(thrown_by([&] { wrong.create(); }) == words(Errc::wrong_table));
+  }
+}
+
+namespace {
+
+const std::string kDescribed =
+    R"(","KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],)"
+    R"("AttributeDefinitions":[{"AttributeName":"name",)"
+    R"("AttributeType":"S"}]}})";
+
+Reply table_is(const std::string& status) {
+  return Reply::ok(R"({"Table":{"TableStatus":")" + status + kDescribed);
+}
+Reply table_becomes(const std::string& status) {
+  return Reply::ok(R"({"TableDescription":{"TableStatus":")" + status +
+                   kDescribed);
+}
+
+Reply refused(const std::string& code, const std::string& message = "no") {
+  return Reply::error(
+      400, R"({"__type":"x#)" + code + R"(","message":")" + message + "\"}");
+}
+
+Reply no_table() { return refused("ResourceNotFoundException"); }
+Reply in_use() { return refused("ResourceInUseException"); }
+Reply ttl_is_on() {
+  return Reply::ok(
+      R"({"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}})");
+}
+
+void play(ScriptedServer& server, std::vector<Reply> replies) {
+  for (Reply& reply : replies) server.script(std::move(reply));
+}
+
+std::string error_of_creation(const ScriptedServer& server, bool clean_up) {
+  Creation how;
+  how.clean_up = clean_up;
+  const auto error =
+      error_of([&] { Table(table_options(server)).create(how); });
+  return error ? error->what() : "none";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(creation_asks_for_all_that_the_schema_says) {
+  ScriptedServer server;
+  play(server, {no_table(), table_becomes("ACTIVE")});
+  TableOptions options = table_options(server);
+  options.sort_key = "sort";
+  Creation how;
+  how.throughput = Creation::Throughput{1, 18446744073709551615u};
+  how.tags = {{"a", "1"}, {"b", "2"}};
+  // The one that comes to be has another key: it is left alone.
+  BOOST_TEST(thrown_by([&] { Table(options).create(how); }) ==
+             words(Errc::wrong_table));
+  const auto requests = server.requests();
+  BOOST_REQUIRE(requests.size() == 2u);
+  BOOST_TEST(requests[1].body ==
+             R"({"TableName":"locks","BillingMode":"PROVISIONED",)"
+             R"("ProvisionedThroughput":{"ReadCapacityUnits":1,)"
+             R"("WriteCapacityUnits":18446744073709551615},)"
+             R"("AttributeDefinitions":[)"
+             R"({"AttributeName":"name","AttributeType":"S"},)"
+             R"({"AttributeName":"sort","AttributeType":"S"}],"KeySchema":[)"
+             R"({"AttributeName":"name","KeyType":"HASH"},)"
+             R"({"AttributeName":"sort","KeyType":"RANGE"}],)"
+             R"("Tags":[{"Key":"a","Value":"1"},{"Key":"b","Value":"2"}]})");
+}
+
+BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_is_made_once_it_is_gone) {
+  ScriptedServer server;
+  play(server, {table_is("DELETING"), table_is("DELETING"), no_table(),
+                in_use(), table_is("DELETING"), no_table(),
+                table_becomes("CREATING"), table_is("ACTIVE")});
+  BOOST_TEST(error_of_creation(server, false) == "none");
+  BOOST_TEST(actions(server) ==
+             "DescribeTable DescribeTable DescribeTable CreateTable "
+             "DescribeTable DescribeTable CreateTable DescribeTable");
+}
+
+BOOST_AUTO_TEST_CASE(creation_of_unknown_outcome_is_tried_and_found_done) {
+  ScriptedServer server;
+  play(server,
+       {no_table(), Reply::gone(Ending::close), in_use(), table_is("ACTIVE")});
+  BOOST_TEST(error_of_creation(server, false) == "none");
+  BOOST_TEST(actions(server) ==
+             "DescribeTable CreateTable CreateTable DescribeTable");
+}
+
+BOOST_AUTO_TEST_CASE(ttl_that_is_on_or_unknown_to_the_engine_is_no_fault) {
+  const Reply fine[] = {
+      ttl_is_on(),
+      refused("UnknownOperationException"),
+      refused("ValidationException", "TimeToLive is already enabled"),
+      refused("ValidationException", "UpdateTimeToLive is not supported"),
+      refused("ValidationException", ""),
+      refused("ValidationException", "Unsupported operation: UpdateTimeToLive"),
+      refused("UnsupportedOperationException", "not here")};
+  for (const Reply& reply : fine) {
+    ScriptedServer server;
+    play(server, {table_is("ACTIVE"), reply});
+    BOOST_TEST(error_of_creation(server, true) == "none");
+    BOOST_TEST(actions(server) == "DescribeTable UpdateTimeToLive");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ttl_that_cannot_be_switched_on_is_told_with_the_table) {
+  for (const Reply& reply :
+       {refused("ValidationException",
+                "TimeToLive is active on a different AttributeName: current "
+                "AttributeName is other"),
+        refused("ValidationException",
+                "TimeToLive is already enabled with a different attribute "
+                "name"),
+        refused("AccessDeniedException", "not you")}) {
+    ScriptedServer server;
+    play(server, {table_is("ACTIVE"), reply});
+    const std::string error = error_of_creation(server, true);
+    BOOST_TEST(has(error, "the table is there, "), error);
+    BOOST_TEST((has(error, "TimeToLive is ") || has(error, "not you")), error);
+    BOOST_TEST(server.request_count() == 2);
+  }
+}
+
+// --- Inspection --------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(inspection_tells_all_of_a_held_lock, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  const auto table = table_at(engine);
+  Options options = kept_on(table);
+  options.owner = "me";
+  options.data = "bytes";
+  options.attributes = {{"mine", ddbmutex::Attribute::Type::number, "5", {}}};
+  DdbMutex mutex(fresh_name(), options);
+  mutex.lock();
+  const LockInfo held = table->inspect(mutex.name());
+  BOOST_TEST(held.name == mutex.name());
+  BOOST_TEST(held.exists);
+  BOOST_TEST(!held.released);
+  BOOST_TEST(held.uuid == row_of(engine, mutex.name()).uuid);
+  BOOST_TEST(held.owner == "me");
+  BOOST_TEST((held.lease == 60s));
+  BOOST_TEST((held.expires > calendar()));
+  BOOST_TEST(held.token == 1u);
+  BOOST_TEST((held.data == "bytes"));
+  BOOST_TEST((held.attributes == options.attributes));
+  BOOST_TEST(held.problem == "");
+
+  mutex.unlock();
+  const LockInfo released = table->inspect(mutex.name());
+  BOOST_TEST(released.exists);
+  BOOST_TEST(released.released);
+  BOOST_TEST((released.expires == 0ns));
+  BOOST_TEST(!released.age);
+  BOOST_TEST(released.token == 1u);
+  BOOST_TEST((released.data == "bytes"));
+  mutex.lock();
+  BOOST_TEST(table->inspect(mutex.name()).token == 2u);
+}
+
+BOOST_DATA_TEST_CASE(inspection_of_what_is_no_lock_tells_that, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  const auto table = table_at(engine);
+  const std::string name = fresh_name();
+  const LockInfo nothing = table->inspect(name);
+  BOOST_TEST(!nothing.exists);
+  BOOST_TEST(!nothing.keep_row);
+  BOOST_TEST(nothing.name == name);
+  BOOST_TEST(nothing.attributes.empty());
+
+  write_row(engine, name, R"("colour":{"S":"red"},"data":{"B":"eA=="})");
+  const LockInfo bare = table->inspect(name);
+  BOOST_TEST(!bare.exists);
+  BOOST_TEST(bare.keep_row);
+  BOOST_TEST((bare.data == "x"));
+  BOOST_TEST_REQUIRE(bare.attributes.size() == 1u);
+  BOOST_TEST(bare.attributes[0].name == "colour");
+
+  write_row(engine, name, R"("uuid":{"S":"u"},"expires":{"S":"soon"})");
+  const auto error = error_of([&] { table->inspect(name); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST((error->code() == Errc::bad_record));
+  BOOST_TEST(has(error->what(), "expires"), error->what());
+}
+
+// By DynamoDB's clock, which is known to a second or so.
+BOOST_DATA_TEST_CASE(age_is_the_time_since_the_holder_wrote, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  const auto table = table_at(engine);
+  const std::string name = fresh_name();
+  const nanoseconds wrote = calendar() - 30s;
+  write_row(engine, name, record("u", wrote + 60s, 60s));
+  const LockInfo info = table->inspect(name);
+  BOOST_TEST_REQUIRE(info.age.has_value());
+  BOOST_TEST((*info.age >= 28s));
+  BOOST_TEST((wrote + *info.age <= calendar() + 2s));
+}
+
+// --- Lists -------------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(list_tells_all_whose_key_has_the_prefix, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  const OwnTable own(engine);
+  DdbMutex held("held", on_table(own.table));
+  DdbMutex kept("kept", kept_on(own.table));
+  DdbMutex released("released", kept_on(own.table));
+  held.lock();
+  kept.lock();
+  released.lock();
+  released.unlock();
+  own.put("ddblock-bare", R"(,"colour":{"S":"red"})");
+  own.put("ddblock-odd", R"(,"uuid":{"N":"5"},"owner":{"S":"x"})");
+  own.put("ddblock", "");
+  own.put("other-held", "," + live_record());
+
+  const auto all = listed(*own.table);
+  BOOST_TEST(names(all) == "bare held kept odd released");
+  BOOST_TEST(all.at("held").exists);
+  BOOST_TEST(all.at("held").owner == held.owner());
+  BOOST_TEST(all.at("held").age.has_value());
+  BOOST_TEST(all.at("held").token == 0u);
+  BOOST_TEST(!all.at("held").keep_row);
+  BOOST_TEST(all.at("kept").token == 1u);
+  BOOST_TEST(all.at("kept").keep_row);
+  BOOST_TEST(!all.at("kept").released);
+  BOOST_TEST(all.at("released").released);
+  BOOST_TEST(!all.at("bare").exists);
+  BOOST_TEST(!all.at("odd").exists);
+  BOOST_TEST(has(all.at("odd").problem, "uuid"));
+  BOOST_TEST(all.at("odd").owner == "");
+}
+
+BOOST_DATA_TEST_CASE(list_of_a_name_tells_all_its_sort_values, kEngines, kind) {
+  const OwnTable own(Engine::running(kind), {}, "pk", "sk");
+  Options options = on_table(own.table);
+  std::vector<std::unique_ptr<DdbMutex>> held;
+  for (const char* name : {"a", "ab"}) {
+    for (const char* sort_value : {"1", "2", "3"}) {
+      options.sort_value = sort_value;
+      held.push_back(std::make_unique<DdbMutex>(name, options));
+      held.back()->lock();
+    }
+  }
+  BOOST_TEST(names(listed(*own.table)) == "a/1 a/2 a/3 ab/1 ab/2 ab/3");
+  const std::string a = "a";
+  BOOST_TEST(names(listed(*own.table, a)) == "a/1 a/2 a/3");
+  BOOST_TEST(names(listed(*own.table, std::string("b"))) == "");
+}
+
+BOOST_DATA_TEST_CASE(list_ends_when_it_is_told_to, kEngines, kind) {
+  const OwnTable own(Engine::running(kind));
+  for (const char* name : {"a", "b", "c"}) {
+    own.put(std::string("ddblock-") + name, "," + live_record());
+  }
+  int told = 0;
+  own.table->list([&told](const LockInfo&) { return ++told < 2; });
+  BOOST_TEST(told == 2);
+  // By an exception too, and the table is well after it.
+  const auto throws = [](const LockInfo&) -> bool {
+    throw std::runtime_error("enough");
+  };
+  BOOST_CHECK_THROW(own.table->list(throws), std::runtime_error);
+  std::error_code ec;
+  BOOST_CHECK_THROW(own.table->list(throws, ec), std::runtime_error);
+  // It may ask the table, too.
+  own.table->list([table = own.table](const LockInfo& info) {
+    return table->force_unlock(table->inspect(info.name));
+  });
+  BOOST_TEST(names(listed(*own.table)) == "");
+}
+
+// `patience` is for each request.
+BOOST_AUTO_TEST_CASE(list_goes_on_however_long_it_takes_in_all) {
+  const std::string wrong = undisturbed(500ms, [] {
+    int page = 0;
+    ScriptedServer server([&](const SeenRequest&) {
+      const std::string key =
+          R"({"name":{"S":"ddblock-)" + std::to_string(++page) + "\"}}";
+      const std::string next =
+          page < 4 ? R"(,"LastEvaluatedKey":)" + key : std::string();
+      Reply reply = Reply::ok(R"({"Items":[)" + key + "]" + next + "}");
+      reply.delay = 400ms;
+      return reply;
+    });
+    TableOptions options = table_options(server);
+    options.patience = 1s;
+    Table table(options);
+    std::error_code ec;
+    int told = 0;
+    table.list(
+        [&](const LockInfo&) {
+          ++told;
+          pause(300ms);
+          return true;
+        },
+        ec);
+    return ec ? ec.message() : told == 4 ? "" : std::to_string(told);
+  });
+  BOOST_TEST(wrong == "");
+}
+
+// --- Force -------------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  for (const bool keep : {false, true}) {
+    const auto table = table_at(engine);
+    Told told;
+    Options options = on_table(table);
+    options.keep_row = keep;
+    options.request_timeout = 20s;
+    DdbMutex next(fresh_name(), options);
+    options.renew_after = 1s;
+    options.on_lost = [&told](Loss loss) { told.add(name_of(loss)); };
+    options.table = table_at(engine);
+    DdbMutex holder(next.name(), options);
+    holder.lock();
+    BOOST_TEST(!next.try_lock());
+    // The holder renews now and then.
+    BOOST_TEST(eventually(
+        [&] { return table->force_unlock(table->inspect(holder.name())); }));
+    next.lock();
+    BOOST_TEST(next.owns_lock());
+    BOOST_TEST(next.fencing_token() == (keep ? 2u : 0u));
+    BOOST_TEST(told.wait_for(1));
+    BOOST_TEST(!holder.owns_lock());
+    BOOST_TEST(row_of(engine, holder.name()).owner == next.owner());
+  }
+}
+
+// A row may be work that is its own lock: whatever its token is, and whatever
+// the operator has been told of it, it is not deleted.
+BOOST_DATA_TEST_CASE(force_deletes_no_row_that_bears_a_token, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  Table table(table_options(engine));
+  const std::string name = fresh_name();
+  const std::string work = record("holder", calendar() + 1h) +
+                           R"(,"colour":{"S":"red"},"token":{"N":")";
+  for (const char* token : {"0", "1", "77"}) {
+    write_row(engine, name, work + token + "\"}");
+    LockInfo untold = table.inspect(name);
+    BOOST_TEST(untold.keep_row);
+    untold.keep_row = false;
+    untold.token = 0;
+    BOOST_TEST(!table.force_unlock(untold));
+    BOOST_TEST(!table.inspect(name).released);
+    // As a list tells it, too.
+    BOOST_TEST(table.force_unlock(listed(table).at(name)));
+    const LockInfo left = table.inspect(name);
+    BOOST_TEST(left.released);
+    BOOST_TEST(std::to_string(left.token) == token);
+    BOOST_TEST_REQUIRE(left.attributes.size() == 1u);
+    BOOST_TEST(left.attributes[0].value == "red");
+  }
+}
+
+BOOST_DATA_TEST_CASE(force_frees_exactly_the_record_that_was_inspected,
+                     kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  Table table(table_options(engine));
+  const std::string name = fresh_name();
+  const nanoseconds expires = calendar() + 1h;
+  write_row(engine, name, record("first", expires));
+  const LockInfo first = table.inspect(name);
+  write_row(engine, name, record("first", expires + 1ns));  // Renewed.
+  BOOST_TEST(!table.force_unlock(first));
+  write_row(engine, name, record("other", expires));  // Taken.
+  BOOST_TEST(!table.force_unlock(first));
+  BOOST_TEST(row_of(engine, name).uuid == "other");
+  delete_row(engine, name);  // Released.
+  std::error_code ec;
+  BOOST_TEST(!table.force_unlock(first, ec));
+  BOOST_TEST(!ec);
+  write_row(engine, name, record("first", expires));
+  BOOST_TEST(table.force_unlock(first));
+  BOOST_TEST(is_free(engine, name));
+  // One that a client wrote who knows no lease.
+  write_row(engine, name,
+            R"("uuid":{"S":"u"},"expires":{"N":"1700000000000000000"})");
+  BOOST_TEST(table.force_unlock(table.inspect(name)));
+  BOOST_TEST(is_free(engine, name));
+}
+
+BOOST_DATA_TEST_CASE(force_whose_answer_is_lost_tells_that_it_is_done, kEngines,
+                     kind) {
+  for (const bool keep : {false, true}) {
+    Gate gate(kind);
+    const auto table = table_at(gate);
+    Options options = on_table(table_at(gate.engine()), 1h);
+    options.keep_row = keep;
+    DdbMutex holder(fresh_name(), options);
+    holder.lock();
+    const LockInfo info = table->inspect(holder.name());
+    gate.once(keep ? "UpdateItem" : "DeleteItem", Gate::answer_lost());
+    BOOST_TEST(table->force_unlock(info));
+    BOOST_TEST(table->inspect(holder.name()).exists == keep);
+    BOOST_TEST(table->inspect(holder.name()).released == keep);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === Tables of another key ===================================================
+
+// Nobody gets in, and nothing is written.  A PutItem names no key, so where the
+// key is another attribute of the record, each would make an item of its own.
+
+namespace {
+
+const std::vector<KeyPart> kRightKey = {{"name", "S"}};
+
+// Of a record as the options below make it.
+const std::vector<KeyPart> kAttributes = {
+    {"uuid", "S"}, {"owner", "S"}, {"expires", "N"}, {"lease", "N"},
+    {"ttl", "N"},  {"data", "B"},  {"mine", "S"}};
+
+// Each of them as partition key, and as sort key of the right one.
+std::vector<std::vector<KeyPart>> wrong_keys() {
+  std::vector<std::vector<KeyPart>> all = {{{"name", "N"}}, {{"id", "S"}}};
+  for (const KeyPart& attribute : kAttributes) {
+    all.push_back({attribute});
+    all.push_back({attribute, {"name", "S"}});
+    all.push_back({{"name", "S"}, attribute});
+  }
+  return all;
+}
+
+Options all_attributes(std::shared_ptr<Table> table) {
+  Options options = unhurried(std::move(table));
+  options.data = "bytes";
+  options.attributes = {{"mine", ddbmutex::Attribute::Type::string, "x", {}}};
+  return options;
+}
+
+// A host that calls in any order.
+class Host {
+ public:
+  Host(const KeyedTable& keyed, std::mt19937& random)
+      : random_(random), table_(keyed.new_table()) {
+    Options options = all_attributes(table_);
+    if (random_() % 4 == 0) options.keep_row = true;
+    mutex_ = std::make_unique<DdbMutex>("x", options);
+    if (random_() % 2 == 0) list();
+  }
+
+  // Calls for the lock fail, and so does all that needs it.
+  void call_something() {
+    std::error_code ec;
+    const auto call = random_() % 9;
+    switch (call) {
+      case 0:
+        BOOST_TEST(!mutex_->try_lock_for(0s, ec));
+        break;
+      case 1:
+        BOOST_TEST(!mutex_->try_lock(ec));
+        break;
+      case 2:
+        BOOST_TEST(!mutex_->try_lock_for(5s, ec));
+        break;
+      case 3:
+        BOOST_TEST(!mutex_->try_lock_past_lease(5s, ec));
+        break;
+      case 4:
+        mutex_->renew(ec);
+        BOOST_TEST((ec == Errc::not_held), ec.message());
+        break;
+      case 5:
+        mutex_->release(ec);
+        BOOST_TEST((ec == Errc::not_held), ec.message());
+        break;
+      case 6:
+        mutex_->unlock();
+        break;
+      case 7:
+        table_->inspect("x", ec);
+        BOOST_TEST((ec == Errc::wrong_table), ec.message());
+        break;
+      case 8:
+        list();
+        break;
+    }
+    if (call <= 3) BOOST_TEST((ec == Errc::wrong_table), ec.message());
+  }
+  const DdbMutex& mutex() const { return *mutex_; }
+
+ private:
+  // A Scan names no key, and tells what time it is.
+  void list() {
+    std::error_code ec;
+    table_->list([](const ddbmutex::LockInfo&) { return true; }, ec);
+    BOOST_TEST((!ec || ec == Errc::wrong_table), ec.message());
+  }
+
+  std::mt19937& random_;
+  std::shared_ptr<Table> table_;
+  std::unique_ptr<DdbMutex> mutex_;
+};
+
+std::string error_of_lock(DdbMutex& mutex) {
+  std::error_code ec;
+  mutex.lock(ec);
+  return ec ? ec.message() : "none";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(wrong_table)
+
+BOOST_DATA_TEST_CASE(nobody_gets_in_in_any_order_of_calls, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  const char* given = std::getenv("DDBMUTEX_SEED");
+  const auto seed =
+      static_cast<unsigned>(given != nullptr ? std::atoll(given) : 1);
+  std::mt19937 random(seed);
+  for (const std::vector<KeyPart>& key : wrong_keys()) {
+    BOOST_TEST_CONTEXT("key " << key[0].name << " " << key.back().name
+                              << ", seed " << seed) {
+      const KeyedTable keyed(engine, key);
+      Host one(keyed, random), other(keyed, random);
+      for (int i = 0; i < 20; ++i) {
+        (random() % 2 == 0 ? one : other).call_something();
+        BOOST_TEST(!one.mutex().owns_lock());
+        BOOST_TEST(!other.mutex().owns_lock());
+      }
+      BOOST_TEST(has(keyed.items(), R"("Count":0)"), keyed.items());
+    }
+  }
+}
+
+BOOST_DATA_TEST_CASE(wrong_key_is_remembered_until_it_is_found_right, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  for (const bool by_creation : {false, true}) {
+    KeyedTable keyed(engine, {{"uuid", "S"}});
+    const auto table = keyed.new_table();
+    DdbMutex mutex("x", unhurried(table)), other("y", unhurried(table));
+    BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
+    const auto sent = table->stats().requests();
+    for (DdbMutex* each : {&mutex, &other, &mutex}) {
+      BOOST_TEST(error_of_lock(*each) == words(Errc::wrong_table));
+      BOOST_TEST(has(each->last_error(), "key"), each->last_error());
+    }
+    keyed.remove();
+    keyed.make(kRightKey);
+    BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
+    BOOST_TEST(table->stats().requests() == sent);
+    if (by_creation) {
+      table->create();
+    } else {
+      BOOST_TEST(table->exists());
+    }
+    BOOST_TEST(error_of_lock(mutex) == "none");
+    BOOST_TEST(mutex.owns_lock());
+  }
+}
+
+BOOST_DATA_TEST_CASE(look_at_the_table_that_finds_it_wrong_is_remembered,
+                     kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  for (const bool by_creation : {false, true}) {
+    const KeyedTable keyed(engine, {{"owner", "S"}});
+    const auto table = keyed.new_table();
+    std::error_code ec;
+    if (by_creation) {
+      table->create(ec);
+    } else {
+      table->exists(ec);
+    }
+    BOOST_TEST((ec == Errc::wrong_table));
+    const auto sent = table->stats().requests();
+    DdbMutex mutex("x", unhurried(table));
+    BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
+    BOOST_TEST(has(mutex.last_error(), "\"name\" alone"), mutex.last_error());
+    BOOST_TEST(table->stats().requests() == sent);
+  }
+}
+
+// A table is deleted and made anew while its locks are in use.
+BOOST_DATA_TEST_CASE(table_that_comes_back_with_another_key_lets_nobody_in,
+                     kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  KeyedTable keyed(engine, kRightKey);
+  const auto ours = keyed.new_table(), theirs = keyed.new_table();
+  DdbMutex one("x", unhurried(ours)), other("x", unhurried(theirs));
+  for (DdbMutex* each : {&one, &other}) {
+    BOOST_TEST(error_of_lock(*each) == "none");
+    each->unlock();
+  }
+  keyed.remove();
+  for (DdbMutex* each : {&one, &other}) {
+    BOOST_TEST(error_of_lock(*each) == words(Errc::no_table));
+  }
+  keyed.make({{"uuid", "S"}});
+  for (DdbMutex* each : {&one, &other, &one, &other}) {
+    BOOST_TEST(error_of_lock(*each) == words(Errc::wrong_table));
+    BOOST_TEST(!each->owns_lock());
+  }
+  BOOST_TEST(has(keyed.items(), R"("Count":0)"), keyed.items());
+}
+
+// One odd answer to a renewal loses that lock, and no other.
+BOOST_AUTO_TEST_CASE(wrong_key_told_to_a_renewal_is_not_the_tables) {
+  Gate gate;
+  const auto table = table_at(gate);
+  DdbMutex one(fresh_name(), unhurried(table));
+  DdbMutex other(fresh_name(), unhurried(table));
+  DdbMutex third(fresh_name(), unhurried(table));
+  one.lock();
+  other.lock();
+  gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+    return Reply::error(
+        400,
+        R"({"__type":"com.amazon.coral.validate#ValidationException",)"
+        R"("message":"The provided key element does not match the schema"})");
+  });
+  std::error_code ec;
+  one.renew(ec);
+  BOOST_TEST((ec == Errc::lease_lost), ec.message());
+  BOOST_TEST(thrown_by([&] { other.renew(); }) == "none");
+  BOOST_TEST(thrown_by([&] { other.release(); }) == "none");
+  BOOST_TEST(is_free(gate.engine(), other.name()));
+  BOOST_TEST(error_of_lock(third) == "none");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

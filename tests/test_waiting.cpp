@@ -1,0 +1,660 @@
+// How waits for a lock end: with an error, after `patience` or when the time is
+// up; with the lock that another thread of the process hands over; or with the
+// table.  How long a handed-over lock stays, and what becomes of it if the next
+// one is just giving up, is judged in the simulated world.
+#include <algorithm>
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/mutex.hpp"
+#include "ddbmutex/lock/pace.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/given.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::BootClock;
+using ddbmutex::BootTime;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Error;
+using ddbmutex::Loss;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// === How long a call bears with transient errors =============================
+
+// lock() bears with them for `patience`, whichever thread has met them, a timed
+// call until its time is up.
+
+namespace {
+
+// Ways for DynamoDB to be away.
+enum class Away { refuses, hangs };
+
+constexpr milliseconds kPatience = 2s;
+constexpr milliseconds kRequest = 500ms;
+
+// A server that is away so, and a lock on it.
+struct Absent {
+  explicit Absent(Away away)
+      : server([](const SeenRequest&) { return hanging(); },
+               ScriptedServer::Scheme::http,
+               away == Away::refuses ? ScriptedServer::Door::shut
+                                     : ScriptedServer::Door::open),
+        table(new_table_at(server)),
+        mutex("x", options(table)) {}
+  // What may have been applied is not waited for.
+  ~Absent() { server.stop(); }
+
+  static Options options(const std::shared_ptr<Table>& table) {
+    Options options = on_table(table);
+    options.patience = kPatience;
+    options.request_timeout = kRequest;
+    return options;
+  }
+  Errc error() const {
+    return server.connection_count() == 0 ? Errc::unreachable : Errc::timed_out;
+  }
+
+  ScriptedServer server;
+  std::shared_ptr<Table> table;
+  DdbMutex mutex;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(patience)
+
+// --- lock() ------------------------------------------------------------------
+
+// Shortly before the time is up, the thread that asks is denied access.  The
+// next one's request is answered when it is up.
+BOOST_AUTO_TEST_CASE(final_error_of_one_thread_is_no_success_for_the_others) {
+  std::atomic<bool> failing{false};
+  std::atomic<int> asked{0};
+  BootTime first_asked;
+  const auto after = [&](milliseconds time, Reply reply) {
+    const auto left = first_asked + time - BootClock::now();
+    reply.delay = std::max(0ms, std::chrono::ceil<milliseconds>(left));
+    return reply;
+  };
+  const Reply unavailable = failure(500, "InternalServerError");
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (!failing) return held_by_another(request);
+    if (action_of(request) == "DeleteItem") return Reply::ok("{}");
+    const int number = ++asked;
+    if (number == 1) first_asked = BootClock::now();
+    if (number == 2) {
+      return after(kPatience - 100ms, failure(400, "AccessDeniedException"));
+    }
+    return number == 3 ? after(kPatience, unavailable) : unavailable;
+  });
+  Options options = Absent::options(table_at(server));
+  options.request_timeout = 20s;
+  DdbMutex mutex("x", options);
+  Aside timed([&] { (void)mutex.try_lock_for(1h); });
+  BOOST_TEST_REQUIRE(server.wait_for_requests(2));
+  Aside waiter([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(waiter.rests());
+  failing = true;
+  BOOST_TEST(waiter.thrown() == words(Errc::unavailable));
+  BOOST_TEST(timed.thrown() == words(Errc::access_denied));
+  BOOST_TEST(asked <= 3);
+}
+
+// What was signed for a wrong time is signed anew at once.
+BOOST_AUTO_TEST_CASE(wrong_time_is_no_error_for_who_waits) {
+  std::atomic<bool> late{false};
+  std::atomic<int> refused{0};
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (!late) return held_by_another(request);
+    const bool first = refused++ == 0;
+    return with_header(first ? failure(400, "InvalidSignatureException")
+                             : held_by_another(request),
+                       "Date", http_date(1h));
+  });
+  Options options = Absent::options(table_at(server));
+  options.patience = 0ms;
+  DdbMutex mutex("x", options);
+  Aside timed([&] { (void)mutex.try_lock_for(1h); });
+  BOOST_TEST_REQUIRE(server.wait_for_requests(2));
+  Aside waiter([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(waiter.rests());
+  late = true;
+  BOOST_TEST(eventually([&] { return refused > 2; }));
+  mutex.cancel();
+  BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
+  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+}
+
+// A timed call has met errors for longer than the patience of one who comes
+// now.
+BOOST_AUTO_TEST_CASE(patience_begins_anew_for_who_comes_when_it_is_over) {
+  Absent it(Away::hangs);
+  Aside timed([&] { (void)it.mutex.try_lock_for(1h); });
+  BOOST_TEST(it.server.wait_for_requests(2));
+  pause(kPatience);
+  const Stopwatch watch;
+  BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::timed_out));
+  BOOST_TEST(watch.ms() >= kPatience.count());
+  it.mutex.cancel();
+  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+}
+
+// Waiters of other locks of the Table have their turns, and this one has not.
+BOOST_AUTO_TEST_CASE(patience_ends_while_the_turn_to_ask_does_not_come) {
+  std::atomic<bool> throttled{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    return throttled ? failure(400, "ThrottlingException")
+                     : held_by_another(request);
+  });
+  const auto table = table_at(server);
+  std::vector<std::unique_ptr<DdbMutex>> mutexes;
+  std::vector<std::unique_ptr<Aside>> waiters;
+  for (int i = 0; i < 24; ++i) {
+    Options options = on_table(table);
+    options.patience = i == 0 ? kPatience : 1h;
+    if (i == 0) options.first_poll = options.longest_poll = 3 * kPatience;
+    mutexes.push_back(std::make_unique<DdbMutex>(fresh_name(), options));
+    waiters.push_back(
+        std::make_unique<Aside>([&mutex = *mutexes.back()] { mutex.lock(); }));
+  }
+  BOOST_TEST_REQUIRE(server.wait_for_requests(24));
+  throttled = true;
+  BOOST_TEST(eventually([&] { return waiters.front()->done(); }));
+  for (std::size_t i = 1; i < waiters.size(); ++i) {
+    BOOST_TEST(!waiters[i]->done());
+    mutexes[i]->cancel();
+  }
+  mutexes.front()->cancel();
+  BOOST_TEST(waiters.front()->thrown() == words(Errc::throttled));
+}
+
+// --- Until the time is up ----------------------------------------------------
+
+namespace {
+
+ddbmutex::dynamodb::Answer failed_in(nanoseconds time) {
+  ddbmutex::dynamodb::Answer answer;
+  answer.fault = ddbmutex::dynamodb::Fault::unreachable;
+  answer.received_at = answer.sent_at + time;
+  return answer;
+}
+
+// What takes that have failed so often that the next delay is anything up to 5
+// s wait for: the longest of hundreds.
+std::int64_t longest_delay_ms(nanoseconds left,
+                              const ddbmutex::dynamodb::Answer& answer) {
+  nanoseconds longest{0};
+  for (int i = 0; i < 20; ++i) {
+    ddbmutex::dynamodb::RetryBudget budget;
+    ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::take);
+    for (int failed = 0; failed < 8; ++failed) {
+      pace.delay(failed_in(1ms), 1h);
+    }
+    for (int more = 0; more < 20; ++more) {
+      longest = std::max(longest, pace.delay(answer, left).value_or(1h));
+    }
+  }
+  return longest / 1ms;
+}
+
+}  // namespace
+
+// The look of a new Table and the take have the time of a request each.
+BOOST_AUTO_TEST_CASE(first_lock_has_the_time_of_two_slow_requests) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply reply = Reply::ok("{}");
+    reply.delay = 2400ms;
+    return reply;
+  });
+  Options options = on_table(new_table_at(server));
+  options.request_timeout = 4s;
+  DdbMutex mutex("x", options);
+  std::error_code ec;
+  BOOST_TEST(mutex.try_lock(ec));
+  BOOST_TEST(!ec, ec.message());
+  mutex.unlock();
+}
+
+BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {
+  BOOST_TEST(longest_delay_ms(1min, failed_in(1ms)) <= 5000);
+  BOOST_TEST(longest_delay_ms(3s, failed_in(40ms)) == 2920);
+  // At least, for nobody knows how long an answer takes,
+  BOOST_TEST(longest_delay_ms(3s, failed_in(1ms)) == 2950);
+  // and at most, so that a server that hangs takes no more of the time.
+  BOOST_TEST(longest_delay_ms(3s, failed_in(2s)) == 2500);
+  BOOST_TEST(longest_delay_ms(51ms, failed_in(1ms)) == 1);
+  // No other one.
+  BOOST_TEST(longest_delay_ms(50ms, failed_in(1ms)) >= 50);
+  BOOST_TEST(longest_delay_ms(-1s, failed_in(1ms)) >= 0);
+}
+
+// --- What is told then -------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_request_tells_what_failed_before) {
+  int requests = 0;
+  ScriptedServer server([&requests](const SeenRequest& request) {
+    if (action_of(request) == "DeleteItem") return Reply::ok("{}");
+    return ++requests == 1 ? server_failure() : hanging();
+  });
+  Options options = on_table(table_at(server));
+  options.request_timeout = 20s;
+  DdbMutex mutex("x", options);
+  const auto error = error_of([&] { (void)mutex.try_lock_for(3s); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST((error->code() == Errc::timed_out), error->what());
+  BOOST_TEST(has(error->what(),
+                 ": no answer in time: no answer yet; before that: "
+                 "server_failure: as the test wants"),
+             error->what());
+  server.stop();
+}
+
+// Those that were passed over, and the one that does not answer.
+BOOST_AUTO_TEST_CASE(keys_that_are_being_fetched_tell_who_was_asked) {
+  ScriptedServer instance([](const SeenRequest&) { return hanging(); });
+  ScriptedServer server;
+  const Home home;
+  const std::string url = "http://127.0.0.1:" + std::to_string(instance.port());
+  const ProcessVariable at_home("HOME", home.root.c_str());
+  const ProcessVariable id("AWS_ACCESS_KEY_ID", nullptr);
+  const ProcessVariable on("AWS_EC2_METADATA_DISABLED", nullptr);
+  const ProcessVariable time("AWS_METADATA_SERVICE_TIMEOUT", "600");
+  const ProcessVariable at("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.c_str());
+  ddbmutex::TableOptions place = table_options(server);
+  place.credentials = {};
+  Options options = on_table(std::make_shared<Table>(place));
+  options.request_timeout = 3s;
+  DdbMutex mutex("x", options);
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { (void)mutex.try_lock(); },
+           [&] { (void)mutex.try_lock_for(1s); }}) {
+    const auto error = error_of(call);
+    BOOST_TEST_REQUIRE(error.has_value());
+    BOOST_TEST((error->code() == Errc::no_keys), error->what());
+    for (const std::string& part :
+         {std::string("keys are being fetched: "),
+          std::string("no access_key_id in the options; "),
+          std::string("no AWS_ACCESS_KEY_ID in the environment; "),
+          std::string("credential_process in profile \"default\" ("),
+          std::string("neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor "),
+          "; the EC2 metadata service at " + url + " is being asked"}) {
+      BOOST_TEST(has(error->what(), part), part << " in: " << error->what());
+    }
+  }
+}
+
+// --- Renewals ----------------------------------------------------------------
+
+// The product of a lease of a year and of hundreds that press does not fit into
+// 64 bits.
+BOOST_AUTO_TEST_CASE(
+    many_long_leases_that_are_throttled_are_not_renewed_at_once) {
+  using ddbmutex::dynamodb::Fault;
+  ddbmutex::dynamodb::RetryBudget budget;
+  budget.throttle().count_throttled_renewals(400);
+  ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::renew);
+  auto throttled = failed_in(1ms);
+  throttled.fault = Fault::throttled;
+  throttled.retry_after = 3s;
+  pace.receive(throttled);
+  const auto delay = pace.delay(throttled, 24h * 366).value_or(-1ms) / 1ms;
+  BOOST_TEST(delay >= 3000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === From thread to thread of one process ====================================
+
+namespace {
+
+using Change = std::function<void(Options&)>;
+
+const std::string kTurn = "PutItem DeleteItem";
+
+// A lock of a minute, and a service that says yes unless it is told otherwise.
+struct Shared {
+  explicit Shared(const Change& change = {}) : table(table_at(server)) {
+    Options options = unhurried(table);
+    options.on_lost = [this](Loss loss) { told.add(name_of(loss)); };
+    options.on_danger = [this] { told.add("danger"); };
+    if (change) change(options);
+    mutex = std::make_unique<DdbMutex>("x", options);
+  }
+
+  std::string sent() const { return actions(server); }
+
+  ScriptedServer server;
+  Told told;
+  std::shared_ptr<Table> table;
+  std::unique_ptr<DdbMutex> mutex;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(handover)
+
+// --- What is handed over ---------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(unlock_hands_the_lock_to_who_waits_and_sends_nothing) {
+  Shared x;
+  x.mutex->lock();
+  Aside next([&] { x.mutex->lock(); });
+  BOOST_TEST(next.rests());
+  x.mutex->unlock();
+  BOOST_TEST(next.thrown() == "none");
+  BOOST_TEST(x.sent() == "PutItem");
+  BOOST_TEST(x.mutex->owns_lock());
+  BOOST_TEST(!x.mutex->in_danger());
+  BOOST_TEST((x.mutex->remaining() > 30s));
+  BOOST_TEST(!x.mutex->try_lock());
+  x.mutex->unlock();
+  BOOST_TEST(!x.mutex->owns_lock());
+  BOOST_TEST(x.sent() == kTurn);
+  BOOST_TEST(x.told.text() == "");
+}
+
+// --- Where each acquisition has its own ------------------------------------
+
+BOOST_AUTO_TEST_CASE(lease_that_nobody_prolongs_is_not_handed_over) {
+  for (const Change& change : {Change([](Options& o) { o.auto_renew = false; }),
+                               Change([](Options& o) { o.max_hold = 1h; })}) {
+    Shared x(change);
+    x.mutex->lock();
+    Aside next([&] { x.mutex->lock(); });
+    BOOST_TEST(next.rests());
+    x.mutex->unlock();
+    BOOST_TEST(next.thrown() == "none");
+    BOOST_TEST(x.sent() == "PutItem DeleteItem PutItem");
+  }
+}
+
+// Those who come later find what the options say, not what one has left.
+BOOST_AUTO_TEST_CASE(each_thread_finds_the_data_of_its_own_acquisition) {
+  Engine& engine = Engine::running(any_engine_kind());
+  for (const bool kept : {false, true}) {
+    const std::string name = fresh_name();
+    Options options = unhurried(table_at(engine));
+    options.keep_data = kept;
+    if (!kept) options.data = "ours";
+    DdbMutex mutex(name, options);
+    if (kept) {  // As a holder that died has left it.
+      write_row(
+          engine, name,
+          record("theirs", calendar() - 1h) + R"(,"data":{"B":"dGhlaXJz"})");
+    }
+    mutex.lock();
+    BOOST_TEST(mutex.data().value_or("") == (kept ? "theirs" : "ours"));
+    if (!kept) mutex.renew({"changed", {}, {}});
+    Aside next([&] { mutex.lock(); });
+    BOOST_TEST(next.rests());
+    mutex.unlock();
+    BOOST_TEST(next.thrown() == "none");
+    BOOST_TEST(mutex.data().value_or("") == (kept ? "" : "ours"));
+  }
+}
+
+// --- Waits that end just then ----------------------------------------------
+
+namespace {
+
+// A caller's clock, which stands still until a look at it is held up, and then
+// throws.
+struct StoppingClock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<StoppingClock>;
+  static constexpr bool is_steady = false;
+
+  struct State {
+    std::atomic<bool> stops{false};
+    Event asked, told;
+  };
+  static inline State* state = nullptr;
+
+  static time_point now() {
+    if (!state->stops) return time_point();
+    state->asked.set();
+    state->told.wait();
+    throw Error(Errc::bad_answer, "no clock");
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(lock_that_is_handed_to_who_throws_is_given_back) {
+  Shared x;
+  StoppingClock::State clock;
+  StoppingClock::state = &clock;
+  x.mutex->lock();
+  Aside next(
+      [&] { (void)x.mutex->try_lock_until(StoppingClock::time_point(50ms)); });
+  BOOST_TEST(next.rests());
+  clock.stops = true;
+  BOOST_TEST(clock.asked.wait());
+  x.mutex->unlock();
+  clock.told.set();
+  BOOST_TEST(next.thrown() == words(Errc::bad_answer));
+  BOOST_TEST(!x.mutex->owns_lock());
+  BOOST_TEST(x.sent() == kTurn);
+  BOOST_TEST(x.mutex->try_lock());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === The end of a table ======================================================
+
+// All that its mutexes hold is released, many at once, and what could not be is
+// told.
+
+namespace {
+
+namespace lock = ddbmutex::lock;
+
+// Of locks that nobody renews before they are released, for DynamoDB's clock is
+// known when they are taken.
+template <class Where>
+Options held_on(const Where& where) {
+  Options options = on_table(table_at(where));
+  options.request_timeout = 20s;
+  options.table->inspect("x");
+  return options;
+}
+
+using Mutexes = std::vector<std::unique_ptr<DdbMutex>>;
+
+Mutexes locked(const Options& options, int count) {
+  Mutexes all;
+  for (int i = 0; i < count; ++i) {
+    all.push_back(std::make_unique<DdbMutex>(fresh_name(), options));
+    all.back()->lock();
+  }
+  return all;
+}
+
+lock::TableState table_of(const ScriptedServer& server) {
+  return lock::TableState({target_at(server.url(), "us-east-1"),
+                           given_keys({"AKIDEXAMPLE", "secret", ""}),
+                           {}});
+}
+
+std::shared_ptr<lock::MutexSettings> settings_of(lock::TableState& table,
+                                                 const char* name,
+                                                 milliseconds ttl) {
+  auto settings =
+      std::make_shared<lock::MutexSettings>(table.client, table.budget);
+  settings->place.table = "locks";
+  settings->place.key = name;
+  settings->ttl = ttl;
+  return settings;
+}
+
+bool is_taken(lock::Mutex& mutex) {
+  return mutex.lock({}, nullptr).verdict == lock::Verdict::ours;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(closing)
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_released_is_told_with_the_reason) {
+  Gate gate;
+  const Options options = held_on(gate);
+  const Mutexes all = locked(options, 3);
+  gate.always("DeleteItem", Gate::fails());
+  const auto bad = options.table->close(3s);  // Each has failed by then.
+  BOOST_REQUIRE(bad.size() == 3u);
+  for (const auto& one : bad) {
+    BOOST_TEST(one.code == Errc::unavailable);
+    BOOST_TEST(one.text.find(one.name) != std::string::npos);
+    BOOST_TEST(!is_free(gate.engine(), one.name));
+  }
+  gate.open();  // It goes on.
+  for (const auto& mutex : all) {
+    BOOST_TEST(
+        eventually([&] { return is_free(gate.engine(), mutex->name()); }));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
+  Gate gate;
+  const Options options = held_on(gate);
+  const Mutexes all = locked(options, 2);
+  write_row(gate.engine(), all[0]->name(), live_record());
+  const auto bad = options.table->close(kPlenty);
+  BOOST_REQUIRE(bad.size() == 1u);
+  BOOST_TEST(bad[0].name == all[0]->name());
+  BOOST_TEST(bad[0].code == Errc::lease_lost);
+  BOOST_TEST(!is_free(gate.engine(), all[0]->name()));
+  BOOST_TEST(is_free(gate.engine(), all[1]->name()));
+}
+
+// What is destroyed with it may ask the table, in whatever thread.
+BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
+  ScriptedServer server;
+  lock::TableState table = table_of(server);
+  lock::Mutex mutex(table, settings_of(table, "x", 1min));
+  BOOST_REQUIRE(is_taken(mutex));
+  bool told = false, answered = false;
+  Event done;
+  std::thread asking;
+  static std::shared_ptr<void> object;  // For a function without a context.
+  object = {&told, [&](void*) {
+              asking = std::thread([&] {
+                table.renewer->usage();
+                done.set();
+              });
+              answered = done.wait();
+            }};
+  mutex.loss_signal([] { return std::move(object); },
+                    [](void* flag) { *static_cast<bool*>(flag) = true; });
+  const auto left = table.renewer->release_all(BootClock::now() + kPlenty);
+  BOOST_REQUIRE(left.size() == 1u);
+  BOOST_TEST((left[0].result.verdict == lock::Verdict::released));
+  BOOST_TEST(told);
+  BOOST_TEST(answered);
+  asking.join();
+}
+
+// --- What a callback may do --------------------------------------------------
+
+namespace {
+
+// Of a lock that is soon lost, for nobody renews it.
+struct Heard final : lock::Listener {
+  ~Heard() {
+    if (when_gone) when_gone();
+  }
+  bool notify(lock::News news, lock::Verdict) const override {
+    if (news == lock::News::loss && when_lost) when_lost();
+    return true;
+  }
+  std::function<void()> when_lost, when_gone;
+};
+
+std::shared_ptr<lock::MutexSettings> short_lease(
+    lock::TableState& table, const char* name,
+    const std::shared_ptr<Heard>& heard) {
+  auto settings = settings_of(table, name, 5s);
+  settings->hears_losses = true;
+  settings->listener = heard;
+  return settings;
+}
+
+}  // namespace
+
+// A stop callback destroys the mutex, and so what its callbacks have captured,
+// which may ask the table.
+BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
+  ScriptedServer server;
+  lock::TableState table = table_of(server);
+  bool answered = false;
+  Event gone;
+  std::optional<Aside> asking;
+  auto heard = std::make_shared<Heard>();
+  heard->when_gone = [&] {
+    asking.emplace([&] { table.renewer->usage(); });
+    answered = asking->ends();
+    gone.set();
+  };
+  lock::Mutex mutex(table, short_lease(table, "x", heard));
+  static lock::Mutex* ended;  // For a function without a context.
+  static std::shared_ptr<Heard>* let_go;
+  ended = &mutex;
+  let_go = &heard;
+  BOOST_TEST_REQUIRE(is_taken(mutex));
+  mutex.loss_signal([] { return std::shared_ptr<void>(new int(0)); },
+                    [](void*) {
+                      ended->end();
+                      let_go->reset();
+                    });
+  BOOST_TEST(gone.wait());
+  BOOST_TEST(answered);
+}
+
+// A callback destroys a mutex that is lost as well, in whose lock() a thread
+// waits that has the last of it; and joins that thread.
+BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
+  ScriptedServer server;
+  lock::TableState table = table_of(server);
+  const auto others = std::make_shared<Heard>();
+  lock::Mutex other(table, short_lease(table, "other", others));
+  bool ended = false;
+  Event all;
+  std::optional<Aside> last;
+  auto heard = std::make_shared<Heard>();
+  heard->when_lost = [&] {
+    const auto its_end = other.claim_end();
+    eventually([&] { return BootClock::now() >= its_end; });
+    other.end();
+    last.emplace([&] { other.end(); });
+    ended = last->ends();
+    all.set();
+  };
+  lock::Mutex mutex(table, short_lease(table, "x", heard));
+  BOOST_TEST_REQUIRE(is_taken(mutex));
+  BOOST_TEST_REQUIRE(is_taken(other));
+  BOOST_TEST(all.wait());
+  BOOST_TEST(ended);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
