@@ -551,7 +551,7 @@ BOOST_AUTO_TEST_CASE(profiles_are_read_as_awss_tools_read_them) {
   BOOST_TEST(config(zero) == "foo{<x=" + std::string("a\0b", 3) + ">}");
 }
 
-// It is not another profile, whose keys these would be.
+// "[a]b]" is a profile of that name, not "a", which might have other keys.
 BOOST_AUTO_TEST_CASE(name_ends_at_the_last_bracket) {
   BOOST_TEST(credentials("[a]b]\nx = 1\n[c]]\n[d ;e] # [f]\n[g #h]") ==
              "a]b{<x=1>} c]{} d ;e{} g #h{}");

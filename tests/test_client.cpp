@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(item_too_large_alone_is_told_by_its_key) {
   BOOST_TEST((keys_asked[0].find("uuid") == std::string::npos));
 }
 
-// Each of which comes soon.
+// Each page comes soon, but all of them together take too long.
 BOOST_AUTO_TEST_CASE(deadline_is_that_of_all_pages_together) {
   int page = 0;
   ScriptedServer server([&](const SeenRequest&) {

@@ -362,7 +362,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
-// The same two forms by way of the C library, whose calendar is not ours.
+// The same two forms, made by the C library, which has a calendar of its own.
 tm utc(std::int64_t unix_seconds) {
   const time_t time = unix_seconds;
   tm parts = {};

@@ -559,8 +559,8 @@ const std::string kPrints =
 
 std::string command() { return program_path("../examples/ddbmutex/ddbmutex"); }
 
-// A home whose profile names a script as its credential_process, and a service
-// that grants every lock.
+// A service that grants every lock, and a home.  The profile there gets its
+// keys from a script.
 struct Desk {
   explicit Desk(const std::string& script, const char* shell = "/bin/sh") {
     home.write("script", script);
@@ -583,7 +583,7 @@ struct Desk {
   std::vector<std::string> run() const {
     return {command(), "run", "job", "echo", "do", "ne"};
   }
-  // Whose keys signed the requests.
+  // Whether a request was signed with these keys.
   bool was_signed_by(const std::string& id) const {
     for (const SeenRequest& request : server.requests()) {
       if (has(request.header("authorization").value_or(""), id)) return true;

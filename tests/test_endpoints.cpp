@@ -340,7 +340,7 @@ std::string port_of(const std::string& url) {
   return url.substr(url.rfind(':') + 1);
 }
 
-// "host:port" of a URL, as the proxy is told it.
+// The "host:port" of a URL, as it is told to a proxy.
 std::string target_of(const std::string& url) {
   return url.substr(url.find("://") + 3);
 }
