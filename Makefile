@@ -198,6 +198,8 @@ $(LIB_OBJECTS): private CXXFLAGS += $(LIBFLAGS_$(config))
 # Tests mostly wait, and are compiled more often than run.
 $(filter-out $(DYNAMODB_OBJECTS) %/support/regex.o,$(SUPPORT_OBJECTS)) \
   $(TEST_PROGRAMS:=.o) $(TEST_FILES) $(PRELUDE): private CXXFLAGS += -O0
+# The simulated world computes while it runs.
+$(call objects,tests/world/*.cpp): private CXXFLAGS += -O1
 $(TEST_FILES): $(PRELUDE)
 $(TEST_FILES): private CXXFLAGS += -include $(PRELUDE:.gch=)
 $(PRELUDE): tests/prelude.hpp

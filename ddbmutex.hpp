@@ -355,16 +355,21 @@ struct Options {
   // longer one lets a holder survive a longer outage.  It also decides how many
   // renewals are sent: two per ttl.
   //
-  // A holder stops a margin before the end of its lease.  The margin is 1.25 s;
-  // if the ttl is below 10 s, an eighth of it; if it is above 125 s, 1 % of it.
-  // So of 60 s, 58.75 s can be used after each renewal.  The margin covers
-  // clocks whose rate is wrong by up to 1 %.  Or it covers a pause of the whole
-  // machine, boot clock included, that is too short for any answer to show it:
-  // if the ttl is 10 s or more, a pause of up to 1.25 s lets nobody else in.
-  // With a shorter ttl, such a pause can let two hosts hold the lock for up to
-  // 1.25 s - ttl / 8: for 0.625 s if the ttl is 5 s, for 1 s if it is 2 s.  If
-  // clocks are also off by 1 %, add 1 % of the ttl; the total is never more
-  // than 1.25 s.
+  // A holder stops before its lease ends, by a margin:
+  //
+  //   ttl             margin
+  //   below 10 s      an eighth of the ttl
+  //   10 s to 125 s   1.25 s
+  //   above 125 s     1 % of the ttl
+  //
+  // So with a ttl of 60 s, it can use 58.75 s after each renewal.  The margin
+  // is enough for clocks whose rate is wrong by up to 1 %.  It is also enough
+  // for a pause of up to 1.25 s in which the whole machine stands still, boot
+  // clock included, and that no answer shows.  But it is not if the ttl is
+  // below 10 s: such a pause can then let two hosts hold the lock at once, for
+  // up to 1.25 s - ttl / 8.  That is 0.625 s with a ttl of 5 s, and 1 s with
+  // one of 2 s.  If clocks are also off by 1 %, add 1 % of the ttl; the total
+  // is never more than 1.25 s.
   std::chrono::milliseconds ttl{60000};
 
   // Called once for each lock that is lost; owns_lock() is already false.

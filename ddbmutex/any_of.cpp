@@ -141,12 +141,9 @@ void Pass::see(const LockInfo& item, std::optional<nanoseconds> wait,
 }
 
 void Pass::keep_rows_before() {
-  // Without memory, some rows count as new in the next pass.
-  sigv4::try_with_memory([&] {
-    for (const auto& row : rows_before->rows) {
-      if (rows.size() < kMostRemembered) rows.insert(row);
-    }
-  });
+  for (const auto& row : rows_before->rows) {
+    if (rows.size() < kMostRemembered) rows.insert(row);
+  }
 }
 
 Candidate Pass::take_one(dynamodb::RetryBudget& random) {

@@ -318,6 +318,7 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
   if (!no_fault && (limit_.forever() || !is_transient(answer.fault))) {
     return why;
   }
+  reading_->keep_rows_before();
   reading_->extent = Pass::Extent::part;
   // Being out of time says nothing about the table, so an earlier answer or
   // error is the one to report.
@@ -330,7 +331,6 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
 
 void AnyOf::Impl::Call::end_pass() {
   const std::shared_ptr<Pass> pass = std::move(reading_);
-  if (pass->extent == Pass::Extent::part) pass->keep_rows_before();
   // Both are destroyed without the mutex.
   const std::shared_ptr<const Pass> before = std::move(pass->rows_before);
   std::list<Shared::Watched> unneeded;

@@ -26,8 +26,9 @@ namespace detail {
 LockInfo describe(dynamodb::Item&& item, const TableOptions& options,
                   const dynamodb::Client& client);
 
-// Selects the record of each item and the attributes `more`, which may be
-// large.  Both arguments must outlive it.
+// Selects the items whose key begins with the table's prefix.  Of each item,
+// its key, the attributes of its lock record and those named in `more` are
+// read.  Those in `more` may be large.  Both arguments must outlive the result.
 dynamodb::Selection selection_of(const TableOptions& options,
                                  const std::vector<std::string>& more = {});
 

@@ -239,11 +239,14 @@ class Exchange {
   BootTime stall_check_ = BootTime::max();
 };
 
-// Initialises libcurl once in a process (curl_global_init).  The first Exchange
-// calls it.  A program whose static objects use libcurl in their destructors
-// calls it earlier, so that libcurl's exit handlers run later.  Any thread may
-// call it if libcurl was built thread-safe (7.84 on).  Returns whether libcurl
-// may raise SIGPIPE.
+// Initialises libcurl (curl_global_init) if this is the first call in this
+// process.  Each Exchange calls it.  Returns whether libcurl may raise SIGPIPE.
+//
+// If destructors of static objects use libcurl, call this before those objects
+// are made.  Then libcurl's exit handlers run after the destructors.
+//
+// Any thread may call it if libcurl was built thread-safe, as 7.84 and later
+// can be.  With another libcurl, no other thread may use libcurl meanwhile.
 bool init_http();
 
 }  // namespace sigv4

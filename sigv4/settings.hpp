@@ -40,10 +40,13 @@ inline const char* why_no_home() {
   return ignores_environment() ? "HOME is not used" : "HOME is not set";
 }
 
-// The variables of this process; all empty if ignores_environment().  But HOME
-// is then the home of the user whose rights a set-uid program has.  If HOME is
-// not set, it is the user's home in the system's list of users.  REQUIRES: no
-// other thread changes the environment meanwhile.
+// The variables of this process; all empty if ignores_environment().
+//
+// There is a HOME nevertheless, from the system's list of users: if the
+// variable is not set, the user's home; in a set-uid program, the home of the
+// user whose rights it has.
+//
+// REQUIRES: no other thread changes the environment meanwhile.
 struct ProcessEnvironment {
   std::string operator()(const char* name) const;
 };

@@ -62,7 +62,9 @@ class Digits {
   operator std::string_view() const { return {text_, size_}; }
 
  private:
-  // These two serve all integers, whose names for 64 bits differ by platform.
+  // The constructor is a template because int64_t is `long` on some platforms
+  // and `long long` on others: with overloads for int64_t and uint64_t, the
+  // other of the two types would be ambiguous.
   void write(std::int64_t number);
   void write(std::uint64_t number);
 

@@ -1,5 +1,5 @@
-// A lock on any one of many items, against the engines: which it is, whose it
-// is, how it is waited for.
+// AnyOf, a lock on any one of many items, on the engines: which item it gets,
+// which items it leaves alone, how it waits, and what that costs.
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,6 @@ using ddbmutex::Changes;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::LockInfo;
-using ddbmutex::Options;
 using tests::Aside;
 using tests::Engine;
 using tests::EngineKind;
@@ -43,18 +43,13 @@ using Mutex = std::unique_ptr<DdbMutex>;
 
 const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
 
-// Of items that stay held.  Each request has all the time that it needs.
-Options unhurried(std::shared_ptr<ddbmutex::Table> table) {
-  Options options = tests::on_table(std::move(table));
-  options.request_timeout = 20s;
-  return options;
-}
+// An item that nobody has locked yet.
+const std::string kFree = R"("colour":{"S":"red"})";
 
-// Items of a name that is this test's own, and those who want any of them, each
-// as a process of its own.
+// Items whose names begin with a prefix of this test's own.
 struct Items {
   explicit Items(int count, EngineKind kind = tests::any_engine_kind(),
-                 const std::string& attributes = R"("colour":{"S":"red"})")
+                 const std::string& attributes = kFree)
       : engine(Engine::running(kind)) {
     for (int i = 0; i < count; ++i) {
       names.push_back(prefix + std::to_string(i));
@@ -64,14 +59,14 @@ struct Items {
 
   AnyOfOptions options(std::shared_ptr<ddbmutex::Table> table) const {
     AnyOfOptions options;
-    options.each = unhurried(std::move(table));
+    options.each = tests::unhurried(std::move(table));
     options.prefix = prefix;
     options.first_pause = 1ms;
     options.longest_pause = 20ms;
     return options;
   }
   AnyOfOptions options() const { return options(table_at(engine)); }
-  std::string stands(const std::string& name, const char* attribute) {
+  std::string stored(const std::string& name, const char* attribute) {
     const auto item = tests::item_of(engine, name);
     const auto* found =
         item ? ddbmutex::dynamodb::find(*item, attribute) : nullptr;
@@ -96,7 +91,7 @@ Changes painted(const std::string& colour) {
   return changes;
 }
 
-// Wants those of that colour.
+// Accepts only items of that colour.
 AnyOfOptions of_colour(AnyOfOptions options, const std::string& colour) {
   options.read = {"colour"};
   options.accept = [colour](const LockInfo& item) {
@@ -105,8 +100,8 @@ AnyOfOptions of_colour(AnyOfOptions options, const std::string& colour) {
   return options;
 }
 
-// In a table of their own, of which an answer has two at the most, and comes
-// after a while.
+// Items in a table of their own.  Each page of it has two items at most, and
+// takes `each_page` to come.
 struct SlowItems {
   SlowItems(int count, const std::string& attributes,
             std::chrono::milliseconds each_page)
@@ -149,10 +144,19 @@ struct SlowItems {
   const std::string table;
 };
 
-const std::string kFree = R"("colour":{"S":"red"})";
-
+// A pass reads the table once; a try asks for one item.
 int passes(const Gate& gate) { return count_of(gate.server(), "Scan"); }
 int tries(const Gate& gate) { return count_of(gate.server(), "UpdateItem"); }
+
+// The item is locked by another.
+Reply locked_by_another() { return tests::refusal(tests::live_record()); }
+Gate::Rule locked_by_another_after(std::chrono::milliseconds delay) {
+  return [delay](Engine&, const SeenRequest&) {
+    Reply reply = locked_by_another();
+    reply.delay = delay;
+    return reply;
+  };
+}
 
 Reply without_date(Engine& engine, const SeenRequest& request) {
   Reply reply = engine.forward(request);
@@ -179,8 +183,8 @@ BOOST_DATA_TEST_CASE(item_that_nobody_has_is_got_with_its_attributes, kEngines,
   BOOST_TEST(colour_of(item->attributes()) == "red");
   BOOST_TEST(any.accepted().value() == 1u);
   item->release(painted("blue"));
-  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
-  BOOST_TEST(items.stands(items.names[0], "colour") == "blue");
+  BOOST_TEST(items.stored(items.names[0], "expires") == "0");
+  BOOST_TEST(items.stored(items.names[0], "colour") == "blue");
 }
 
 // --- Which items -------------------------------------------------------------
@@ -198,8 +202,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_lock_record_is_never_taken) {
   BOOST_TEST(tests::raw_row(items.engine, items.names[0]) == before);
 }
 
-// Between the pass and the take another has it, and does what there is to do.
-BOOST_AUTO_TEST_CASE(what_was_done_meanwhile_is_given_back) {
+// Between the pass and the take another process gets the item and changes it,
+// so that it is not acceptable any more.
+BOOST_AUTO_TEST_CASE(item_that_became_unacceptable_is_released) {
   Items items(1);
   Gate gate(items.engine.kind());
   AnyOfOptions options = of_colour(items.options(table_at(gate)), "red");
@@ -210,9 +215,9 @@ BOOST_AUTO_TEST_CASE(what_was_done_meanwhile_is_given_back) {
   AnyOf any(options);
   BOOST_TEST((any.try_lock() == nullptr));
   BOOST_TEST(tries(gate) == 2);  // Taken, and released.
-  BOOST_TEST(items.stands(items.names[0], "token") == "2");
-  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
-  BOOST_TEST(items.stands(items.names[0], "colour") == "blue");
+  BOOST_TEST(items.stored(items.names[0], "token") == "2");
+  BOOST_TEST(items.stored(items.names[0], "expires") == "0");
+  BOOST_TEST(items.stored(items.names[0], "colour") == "blue");
 }
 
 BOOST_AUTO_TEST_CASE(item_that_is_gone_meanwhile_is_not_made_anew) {
@@ -229,8 +234,8 @@ BOOST_AUTO_TEST_CASE(item_that_is_gone_meanwhile_is_not_made_anew) {
 
 // --- What it costs -----------------------------------------------------------
 
-// A list that others have emptied is not tried to its end.
-BOOST_AUTO_TEST_CASE(list_that_is_of_no_use_is_left) {
+// Once others have taken the items of a pass, the rest of it is not tried.
+BOOST_AUTO_TEST_CASE(stale_list_is_not_tried_to_its_end) {
   Items items(20);
   Gate gate(items.engine.kind());
   AnyOf rival(items.options());
@@ -259,9 +264,9 @@ BOOST_AUTO_TEST_CASE(held_items_cost_no_try) {
 
 // --- Order -------------------------------------------------------------------
 
-// Whoever comes anew knows of the rows what is in them.  A quarter of them has
-// more than half of the turns, and a quarter by chance alone; it is one of
-// these two but for once in a million.
+// A new AnyOf goes by the tokens in the rows.  The quarter of the items with
+// the lowest tokens gets more than half of the turns; by chance it would get a
+// quarter.  The bound lies so far from both that one run in a million is wrong.
 BOOST_AUTO_TEST_CASE(items_that_were_got_least_often_come_first) {
   Items items(120);
   for (std::size_t i = 0; i < 90; ++i) {
@@ -280,14 +285,14 @@ BOOST_AUTO_TEST_CASE(items_that_were_got_least_often_come_first) {
   BOOST_TEST(fresh >= 65);
 }
 
-// Though others, which were got less often, are always there.
-BOOST_AUTO_TEST_CASE(item_that_was_got_often_does_not_wait_for_ever) {
+// Items with lower tokens are always available.
+BOOST_AUTO_TEST_CASE(item_with_a_high_token_does_not_wait_for_ever) {
   Items items(40);
   const std::string& old = items.names[0];
   tests::write_row(items.engine, old,
                    tests::record("theirs", 0ns) + R"(,"token":{"N":"1000"})");
   const auto table = table_at(items.engine);
-  // One of 128 is what it gets.
+  // It gets one turn in 128.
   int turns = 0;
   for (bool got = false; !got; ++turns) {
     BOOST_TEST_REQUIRE(turns < 3000);
@@ -299,14 +304,14 @@ BOOST_AUTO_TEST_CASE(item_that_was_got_often_does_not_wait_for_ever) {
   }
 }
 
-// Whoever stays goes by what it has seen, and not by tokens: 16 that stand as
-// they did, among 64 that others have had since the last pass.  The former have
-// more than half of the tries, a tenth by tokens alone, and a fifth by chance;
-// it is one of these others but for once in a million.
+// An AnyOf that has made passes goes by what it has seen, not by tokens.  16
+// items are unchanged, and others have had 64 since the last pass.  The 16 get
+// more than half of the tries; by tokens they would get a tenth, by chance a
+// fifth.  The bound lies so far from these that one run in a million is wrong.
 BOOST_AUTO_TEST_CASE(
     items_that_stand_longest_come_first_whatever_their_tokens) {
   Items items(80);
-  // No more than DynamoDB takes at once.
+  // 16 items, because DynamoDB accepts no more than 25 in one request.
   const auto write = [&](std::size_t first, std::size_t end,
                          const char* token) {
     std::string puts;
@@ -322,7 +327,7 @@ BOOST_AUTO_TEST_CASE(
   };
   write(0, 16, "1000");
   Gate gate(items.engine.kind());
-  int to_count = 0;  // Tries of a call, the first of which are the best.
+  int to_count = 0;  // The first tries of each call: those preferred.
   int at_those = 0, at_all = 0;
   gate.always("UpdateItem", [&](Engine&, const SeenRequest& request) {
     if (to_count > 0) {
@@ -332,23 +337,23 @@ BOOST_AUTO_TEST_CASE(
         at_those += tests::has(request.body, items.names[i] + "\"");
       }
     }
-    return tests::refusal(tests::live_record());
+    return locked_by_another();
   });
   AnyOf any(items.options(table_at(gate)));
   int round = 0;
   while (at_all < 100) {
     BOOST_TEST_REQUIRE(++round <= 200);
-    for (const std::size_t first : {16, 32, 48, 64}) {
+    for (const std::size_t first : {16u, 32u, 48u, 64u}) {
       write(first, first + 16, "1");
     }
     BOOST_TEST((any.try_lock() == nullptr));
-    to_count = 5;  // It has made a pass by now.
+    to_count = 5;  // From the second pass on.
   }
   BOOST_TEST(at_those * 100 >= at_all * 38,
              at_those << " of " << at_all << " tries");
 }
 
-// Though the order is the same for all.
+// The order of the items is the same for all takers.
 BOOST_AUTO_TEST_CASE(takers_begin_at_another_place_each) {
   Items items(4);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -364,7 +369,7 @@ BOOST_AUTO_TEST_CASE(takers_begin_at_another_place_each) {
     if (std::exchange(first, false)) {
       at_the_best += request.body.find(best) != std::string::npos;
     }
-    return tests::refusal(tests::live_record());
+    return locked_by_another();
   });
   const auto table = table_at(gate);
   for (int i = 0; i < 160; ++i) {
@@ -372,14 +377,15 @@ BOOST_AUTO_TEST_CASE(takers_begin_at_another_place_each) {
     AnyOf any(items.options(table));
     BOOST_TEST((any.try_lock() == nullptr));
   }
-  // 40 by chance.  115 if all began with the best, which one in eight items
-  // precedes for a while.
+  // About 40 by chance, and 115 if each began with the best.  (One item in
+  // eight is put before it at random.)
   BOOST_TEST(at_the_best < 80);
 }
 
-// --- The dead ----------------------------------------------------------------
+// --- Holders that died
+// ----------------------------------------------------------------
 
-// Where nothing tells what time it is by DynamoDB's clock.
+// Without a Date nobody knows DynamoDB's time.
 BOOST_AUTO_TEST_CASE(dead_holder_is_waited_out_where_answers_have_no_date) {
   Items items(2);
   const std::string record =
@@ -397,7 +403,7 @@ BOOST_AUTO_TEST_CASE(dead_holder_is_waited_out_where_answers_have_no_date) {
   BOOST_TEST(item->name() == items.names[0]);
   BOOST_TEST(item->fencing_token() == 4u);
   BOOST_TEST((watch.time() >= 2s));
-  BOOST_TEST(tries(gate) <= 3);  // Seen by the mutex, and taken.
+  BOOST_TEST(tries(gate) <= 3);
 }
 
 // --- Ends and errors ---------------------------------------------------------
@@ -413,7 +419,8 @@ BOOST_AUTO_TEST_CASE(waits_end_as_they_are_told_to) {
     any.cancel();
     BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
   }
-  BOOST_TEST((any.try_lock() == nullptr));  // It is not remembered.
+  // The cancel() does not affect later calls.
+  BOOST_TEST((any.try_lock() == nullptr));
   Aside waiter([&] { (void)any.lock(); });
   table->close();
   BOOST_TEST(waiter.thrown() == words(Errc::closed));
@@ -430,15 +437,50 @@ BOOST_AUTO_TEST_CASE(what_accept_throws_leaves_nothing_behind) {
   AnyOfOptions options = items.options();
   int asked = 0;
   options.accept = [&](const LockInfo&) {
-    // In the pass, and of what was got by the next.
+    // In the first pass, and for the item that the second call has locked.
     if (++asked == 1 || asked == 3) throw std::runtime_error("not now");
     return true;
   };
   AnyOf any(options);
   BOOST_CHECK_THROW((void)any.lock(), std::runtime_error);
   BOOST_CHECK_THROW((void)any.lock(), std::runtime_error);
-  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
+  BOOST_TEST(items.stored(items.names[0], "expires") == "0");
   BOOST_TEST(any.lock()->fencing_token() == 2u);
+}
+
+// Both items are in one pass.  A call whose try of the first is refused waits
+// until the try of the second has ended, and then it is free again.
+BOOST_AUTO_TEST_CASE(try_that_accept_ends_with_an_exception_is_over_for_all) {
+  bool in_one_pass = false;
+  tests::eventually([&] {
+    Items items(2);
+    Gate gate(items.engine.kind());
+    gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+      Reply refusal = locked_by_another();
+      refusal.hangs = true;
+      return refusal;
+    });
+    AnyOfOptions options = items.options(table_at(gate));
+    const std::thread::id here = std::this_thread::get_id();
+    options.accept = [here](const LockInfo&) {
+      if (std::this_thread::get_id() == here) throw std::runtime_error("no");
+      return true;
+    };
+    AnyOf any(options);
+    Mutex got;
+    Aside waiter([&] { got = any.try_lock(); });
+    BOOST_TEST(tests::eventually([&] { return tries(gate) == 1; }));
+    const int before = passes(gate);
+    BOOST_CHECK_THROW((void)any.lock(), std::runtime_error);
+    // A pass that ended a second ago serves no other call: the exception then
+    // came from a pass of its own.
+    in_one_pass = passes(gate) == before;
+    gate.server().release();
+    BOOST_TEST(waiter.thrown() == "none");
+    BOOST_TEST((got != nullptr));
+    return in_one_pass;
+  });
+  BOOST_TEST(in_one_pass);
 }
 
 // --- Until all are refused ---------------------------------------------------
@@ -451,29 +493,26 @@ BOOST_AUTO_TEST_CASE(all_that_were_free_are_tried_before_none_is) {
     for (const std::string& name : items.names) {
       if (tests::has(request.body, name + "\"")) tried.insert(name);
     }
-    return tests::refusal(tests::live_record());
+    return locked_by_another();
   });
   AnyOf any(items.options(table_at(gate)));
   BOOST_TEST((any.try_lock() == nullptr));
   BOOST_TEST(tried.size() == items.names.size());
 }
 
-// Although what was read is older than what serves another call.
+// The pass is older by then than one that may serve another call.
 BOOST_AUTO_TEST_CASE(next_is_tried_though_each_try_takes_long) {
   Items items(4);
   Gate gate(items.engine.kind());
   for (int i = 0; i < 2; ++i) {
-    gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
-      Reply refusal = tests::refusal(tests::live_record());
-      refusal.delay = 1200ms;
-      return refusal;
-    });
+    gate.once("UpdateItem", locked_by_another_after(1200ms));
   }
   AnyOf any(items.options(table_at(gate)));
   BOOST_TEST((any.try_lock() != nullptr));
 }
 
-// Nor does that leave less for reading anew what another call has read before.
+// Slow tries do not shorten the time for a new pass either, where the first
+// pass was an earlier call's.
 BOOST_AUTO_TEST_CASE(tries_take_none_of_the_time_for_reading) {
   const std::string wrong = tests::undisturbed(200ms, [] {
     Items items(6);
@@ -483,11 +522,7 @@ BOOST_AUTO_TEST_CASE(tries_take_none_of_the_time_for_reading) {
     AnyOf any(options);
     const Mutex first = any.try_lock();
     for (const auto delay : {700ms, 1500ms}) {
-      gate.once("UpdateItem", [delay](Engine&, const SeenRequest&) {
-        Reply refusal = tests::refusal(tests::live_record());
-        refusal.delay = delay;
-        return refusal;
-      });
+      gate.once("UpdateItem", locked_by_another_after(delay));
     }
     Mutex got;
     const std::string told = thrown_by([&] { got = any.try_lock(); });
@@ -496,8 +531,8 @@ BOOST_AUTO_TEST_CASE(tries_take_none_of_the_time_for_reading) {
   BOOST_TEST(wrong == "");
 }
 
-// Of two that share a pass one tries the only item, and fails: the other must
-// not take it for held.
+// Two calls share a pass.  One tries the only item and gets an error.  The
+// other must not conclude that the item is held.
 BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
   Items items(1);
   Gate gate(items.engine.kind());
@@ -515,7 +550,7 @@ BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
   Mutex none;
   Aside first([&] { none = any.try_lock(); });
   BOOST_TEST(tests::eventually([&] { return passes(gate) == 1; }));
-  // Theirs is the next pass.
+  // These two share the next pass.
   Mutex got[2];
   Aside one([&] { got[0] = any.try_lock(); });
   Aside other([&] { got[1] = any.try_lock(); });
@@ -524,7 +559,7 @@ BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
   BOOST_TEST(first.thrown() == "none");
   BOOST_TEST((none == nullptr));
   BOOST_TEST(tests::eventually([&] { return tries(gate) == 1; }));
-  // Nothing is told while the try is under way; a stall hides no fault.
+  // Neither call returns while the try is in flight.
   tests::pause(200ms);
   BOOST_TEST((!one.done() && !other.done()));
   gate.server().release();
@@ -543,7 +578,7 @@ BOOST_AUTO_TEST_CASE(large_table_is_read_no_longer_than_there_is_time) {
     std::string told;
     BOOST_TEST(tests::returns_within(1s, [&] { told = thrown_by(call); }));
     BOOST_TEST(told == words(Errc::timed_out));
-    BOOST_TEST(!any.accepted().has_value());  // Nobody knows.
+    BOOST_TEST(!any.accepted().has_value());  // The pass did not end.
   };
   ends([&] { (void)any.try_lock(); });
   ends([&] { (void)any.try_lock_for(1s); });
@@ -551,22 +586,31 @@ BOOST_AUTO_TEST_CASE(large_table_is_read_no_longer_than_there_is_time) {
       [&] { (void)any.try_lock_until(std::chrono::steady_clock::now() + 1s); });
 }
 
-// One try each.
+// One page is read in time, and its items are tried once.
 BOOST_AUTO_TEST_CASE(what_was_found_until_the_time_was_up_is_tried) {
-  SlowItems items(16, kFree, 600ms);
-  AnyOf any(items.options(1s));
-  const auto gets = [&](const auto& call) {
-    Mutex got;
-    BOOST_TEST(tests::returns_within(2s, [&] { got = call(); }));
-    BOOST_TEST((got != nullptr));
-    tests::pause(1100ms);  // What was found serves no more.
-  };
-  gets([&] { return any.try_lock(); });
-  gets([&] { return any.try_lock_for(1s); });
-  gets([&] {
-    return any.try_lock_until(std::chrono::steady_clock::now() + 1s);
+  using Call = Mutex (*)(AnyOf&);
+  const Call calls[] = {
+      [](AnyOf& any) { return any.try_lock(); },
+      [](AnyOf& any) { return any.try_lock_for(1s); },
+      [](AnyOf& any) {
+        return any.try_lock_until(std::chrono::steady_clock::now() + 1s);
+      }};
+  const std::string wrong = tests::undisturbed(200ms, [&]() -> std::string {
+    SlowItems items(16, kFree, 600ms);
+    AnyOf any(items.options(1s));
+    for (const Call call : calls) {
+      Mutex got;
+      std::string told;
+      const bool in_time = tests::returns_within(
+          2s, [&] { told = thrown_by([&] { got = call(any); }); });
+      if (told != "none") return told;
+      if (got == nullptr) return "none was got";
+      if (!in_time) return "it took too long";
+      tests::pause(1100ms);  // The page is too old now for the next call.
+    }
+    return any.accepted().has_value() ? "the whole table was read" : "";
   });
-  BOOST_TEST(!any.accepted().has_value());
+  BOOST_TEST(wrong == "");
 }
 
 BOOST_AUTO_TEST_CASE(slow_accept_takes_no_more_time_than_there_is) {
@@ -588,9 +632,9 @@ BOOST_AUTO_TEST_CASE(slow_accept_takes_no_more_time_than_there_is) {
   }
 }
 
-// Who has no time of his own to keep reads it to its end, each page within
+// lock() has no deadline, so it reads the table to its end, each page within
 // `patience`.
-BOOST_AUTO_TEST_CASE(large_table_is_read_to_its_end_by_who_waits_for_ever) {
+BOOST_AUTO_TEST_CASE(large_table_is_read_to_its_end_by_lock) {
   const std::string wrong = tests::undisturbed(500ms, [] {
     SlowItems items(16, tests::live_record(), 300ms);
     AnyOfOptions options = items.options(1500ms);
@@ -606,7 +650,7 @@ BOOST_AUTO_TEST_CASE(large_table_is_read_to_its_end_by_who_waits_for_ever) {
   BOOST_TEST(wrong == "");
 }
 
-// It waits for what another thread reads, but not for all the time it has.
+// A call waits for another thread's pass, but not for all of its own time.
 BOOST_AUTO_TEST_CASE(pass_of_another_thread_that_hangs_is_not_waited_for) {
   const auto round = [](bool once) {
     Items items(2);

@@ -1,6 +1,10 @@
-// The library in other people's builds (as two files, installed, in packages,
-// without its parts), what is installed before it is built, and which source
-// may include which.
+// How the library is built and used by others: as two files, installed, in
+// packages, without its optional parts.  Then what tests/setup installs, and
+// `make engine`.  Last, rules for the sources: which may include which, and
+// which may ask the system for what.
+//
+// `make ways` runs what packaging/README.md says for each build system and
+// package manager.
 #include <rapidjson/document.h>
 
 #include <algorithm>
@@ -8,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,10 +28,10 @@
 namespace fs = std::filesystem;
 using namespace tests;
 
-// `make ways` builds by what package managers are told.
 namespace {
 
-// The library's files of one kind, from the top of the project, by their names.
+// The library's files with that extension, as paths from the top of the
+// project, sorted.
 std::vector<std::string> library_files(const std::string& extension) {
   std::vector<std::string> files = {"ddbmutex" + extension};
   for (const char* room : {"ddbmutex", "sigv4"}) {
@@ -42,7 +45,7 @@ std::vector<std::string> library_files(const std::string& extension) {
   return files;
 }
 
-// The project's, wherever a command runs.
+// The directory of this build.
 std::string build() {
   return fs::path(program_path("")).parent_path().parent_path();
 }
@@ -59,7 +62,7 @@ const std::string kTwoFiles = "build/amalgamation/";
 
 }  // namespace
 
-// They need nothing but each other, and have all that there is.
+// They include nothing but each other, and contain every other file.
 BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
   BOOST_TEST_REQUIRE(shell("make -s amalgamation").status == 0);
   const std::string whole = read_file(kTwoFiles + "ddbmutex.cpp");
@@ -85,8 +88,8 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
-// `make install` of what was built already.  The shared library is the one of
-// `make noexcept`.
+// `make install` of this build, without building anything.  The shared library
+// is the one of `make noexcept`.
 class Installation {
  public:
   Installation() { make("install PREFIX='" + prefix() + "'"); }
@@ -118,7 +121,7 @@ class Installation {
 
 BOOST_AUTO_TEST_SUITE(installed)
 
-BOOST_AUTO_TEST_CASE(all_is_installed_and_taken_away_again) {
+BOOST_AUTO_TEST_CASE(files_are_installed_and_uninstalled) {
   const Home home;
   const std::string there = home.root.string();
   const std::string where =
@@ -148,7 +151,7 @@ BOOST_AUTO_TEST_CASE(all_is_installed_and_taken_away_again) {
             shell(build() + "/examples/ddbmutex/ddbmutex completion zsh").said +
             ".\n")
           .said == "");
-  // Where it will be, not where it is meanwhile.
+  // The path without DESTDIR, where it will be used.
   const std::string pc =
       read_file(home.root / "usr/lib/here/pkgconfig/ddbmutex.pc");
   BOOST_TEST(has(pc, "\nlibdir=/usr/lib/here\n"));
@@ -180,9 +183,8 @@ BOOST_AUTO_TEST_CASE(version_is_that_of_the_header_everywhere) {
                         ("libddbmutex.so." + spaces[0] + ".abi.xz")));
 }
 
-// A program finds what the public headers declare, and nothing that it could
-// come to rely on besides.
-BOOST_AUTO_TEST_CASE(shared_library_shows_what_is_public_and_nothing_else) {
+// A program must not be able to rely on what the public headers do not declare.
+BOOST_AUTO_TEST_CASE(shared_library_exports_the_public_interface_alone) {
   const Ran ran =
       shell("nm -DC --defined-only '" + Installation::only().shared() + "'");
   const auto shown = all_matches(ran.said, "^\\w+ \\w (.*)$");
@@ -250,14 +252,14 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // --- Without parts -----------------------------------------------------------
 
-// A program on the core alone, which is the library without any of its parts:
-// it locks, and refuses what only a part could do.
+// The core is the library without any of its parts.  A program with it locks,
+// and is refused what only a part could do.
 BOOST_AUTO_TEST_SUITE(left_out)
 
 namespace {
 
-// Takes a lock.  Its argument names an option that it sets.  It includes
-// the library, so that the compiler reads the headers only once.
+// Takes a lock.  Its argument names an option that it sets.  It includes the
+// library's source, so that the compiler reads the headers only once.
 constexpr char kProgram[] = R"(
 #include "ddbmutex_core.cpp"
 #include <cstdio>
@@ -292,7 +294,7 @@ std::string compile() {
          " -Wconversion -Werror -Ibuild/amalgamation ";
 }
 
-// Compiled once.  Its home has keys that it must not read.
+// The program, compiled once.  Its home has keys that it must not read.
 class Core {
  public:
   static const Core& program() {
@@ -351,7 +353,7 @@ BOOST_AUTO_TEST_CASE(core_says_where_it_does_not_look_for_keys) {
              said);
 }
 
-// Other keys than those that are meant would be worse than none.
+// To use other keys than the user meant would be worse than to refuse.
 BOOST_AUTO_TEST_CASE(core_refuses_what_only_a_part_can_do) {
   const std::string keys =
       kPlace + "AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret ";
@@ -375,7 +377,7 @@ BOOST_AUTO_TEST_CASE(core_refuses_what_only_a_part_can_do) {
   }
 }
 
-// It takes long, and so `make ways` alone does it (DDBMUTEX_WAYS).
+// Only in `make ways` (DDBMUTEX_WAYS), because it takes long.
 BOOST_AUTO_TEST_CASE(two_files_compile_without_a_part) {
   if (std::getenv("DDBMUTEX_WAYS") == nullptr) return;
   for (const std::string part : {"HOSTS", "PROFILES", "ENDPOINTS", "LAYOUTS"}) {
@@ -389,7 +391,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // --- Before the build --------------------------------------------------------
 
-// What tests/setup installs, tried on a machine that has nothing.
+// What tests/setup installs on a machine that has nothing.
 BOOST_AUTO_TEST_SUITE(setup_of_a_machine)
 
 namespace {
@@ -453,7 +455,8 @@ class BareMachine {
 const std::string kLibrary =
     "g++ libcurl4-openssl-dev libssl-dev rapidjson-dev";
 
-// All that it prints if it installs these packages and fetches these folders.
+// What tests/setup prints if it installs these packages and fetches the npm
+// packages of these folders.
 std::string installing(const std::string& packages, const std::string& note,
                        const std::vector<std::string>& folders) {
   std::string said = "Installing: " + packages + "\n" + note +
@@ -494,7 +497,7 @@ BOOST_AUTO_TEST_CASE(without_apt_or_root_it_says_what_to_install) {
   BOOST_TEST(ran.status == 1);
   BOOST_TEST(ran.said == "Please install (Debian's names): " + kLibrary +
                              " npm ca-certificates\n");
-  // With sudo, it is as root would have it.
+  // With sudo, it installs them.
   machine.command("sudo", "shift; exec \"$@\"");
   BOOST_TEST(machine.setup("demo").status == 0);
   BOOST_TEST(machine.setup("demo").said == "");
@@ -508,11 +511,11 @@ BOOST_AUTO_TEST_SUITE(engine_of_ones_own)
 
 namespace {
 
-// As from a shell, whatever make runs this test.
+// Without the variables of a `make` that may run this test.
 std::vector<std::string> environment_of_a_shell() {
   std::vector<std::string> variables = clean_environment();
   const auto is_of_make = [](const std::string& variable) {
-    return std::regex_match(variable, std::regex("(MAKE|MFLAGS)[^]*"));
+    return variable.rfind("MAKE", 0) == 0 || variable.rfind("MFLAGS", 0) == 0;
   };
   variables.erase(
       std::remove_if(variables.begin(), variables.end(), is_of_make),
@@ -524,8 +527,7 @@ std::vector<std::string> environment_of_a_shell() {
 struct OwnEngine {
   OwnEngine() {
     BOOST_TEST_REQUIRE(make.says("Ctrl-C stops the engine."), make.text());
-    lines = std::regex_replace(between(make.text(), "\r\n\r\n", "\r\n\r\n"),
-                               std::regex("\r"), "");
+    lines = replaced(between(make.text(), "\r\n\r\n", "\r\n\r\n"), "\r", "");
     port = std::stoi(between(lines, "127.0.0.1:", "\n"));
   }
 
@@ -544,7 +546,7 @@ struct OwnEngine {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(engine_is_there_for_who_pastes_what_it_says) {
+BOOST_AUTO_TEST_CASE(lines_that_it_prints_lead_to_the_engine_until_ctrl_c) {
   OwnEngine engine;
   const Ran ran = engine.run(program_path("../examples/ddbmutex/ddbmutex") +
                              " run job -- echo locked");
@@ -559,29 +561,25 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // --- The sources -------------------------------------------------------------
 
-// The house is built as it says: each file in its room, each room on those
-// below it.
+// Each folder is a layer.  A file includes only files of its own layer and of
+// those below it.
 BOOST_AUTO_TEST_SUITE(repository)
 
 namespace {
 
-// The first is no folder, but the files beside the Makefile.
-const std::vector<std::string> kRooms = {
-    "",      "ddbmutex",  "ddbmutex/lock", "ddbmutex/dynamodb",
-    "sigv4", "sigv4/keys"};
-
-// Layers from the top; the first two are one.
-const std::vector<std::string> kFloors = {
+// From the top.  The first is the folder of the Makefile; it and the second are
+// one layer.
+const std::vector<std::string> kLayers = {
     "",           "ddbmutex", "ddbmutex/lock", "ddbmutex/dynamodb",
     "sigv4/keys", "sigv4"};
 
-std::vector<std::string> sources(const std::string& room) {
+std::vector<std::string> sources(const std::string& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(project() / room)) {
+  for (const auto& entry : fs::directory_iterator(project() / folder)) {
     const std::string name = entry.path().filename().string();
     const std::string extension = entry.path().extension().string();
     if (extension == ".cpp" || extension == ".hpp") {
-      files.push_back(room.empty() ? name : room + "/" + name);
+      files.push_back(folder.empty() ? name : folder + "/" + name);
     }
   }
   return files;
@@ -589,44 +587,45 @@ std::vector<std::string> sources(const std::string& room) {
 
 std::vector<std::string> all_sources() {
   std::vector<std::string> files;
-  for (const std::string& room : kRooms) {
-    for (const std::string& file : sources(room)) files.push_back(file);
+  for (const std::string& folder : kLayers) {
+    for (const std::string& file : sources(folder)) files.push_back(file);
   }
   return files;
 }
 
-// Headers of others, as they stand between the angle brackets.
+// The headers that a file includes with angle brackets.
 std::vector<std::string> libraries(const std::string& file) {
   return all_matches(read_file(file), "^ *# *include <([^>]+)>");
 }
 
-// Our own, from the top of the project: each names another by where that lies
-// beside it, so that nothing on an application's path can be taken for ours.
+// The library's own headers that a file includes, as paths from the top of the
+// project.  The sources name them relative to themselves, so that no file on an
+// application's include path is taken instead.
 std::vector<std::string> includes(const std::string& file) {
   std::vector<std::string> found;
-  const fs::path room = fs::path(file).parent_path();
+  const fs::path folder = fs::path(file).parent_path();
   for (const std::string& name :
        all_matches(read_file(file), "^ *# *include \"([^\"]+)\"")) {
-    found.push_back((room / name).lexically_normal().string());
+    found.push_back((folder / name).lexically_normal().string());
   }
   return found;
 }
 
-std::size_t floor_of(const std::string& file) {
+std::size_t layer_of(const std::string& file) {
   const std::string folder = fs::path(file).parent_path().string();
-  const auto floor = std::find(kFloors.begin(), kFloors.end(), folder);
-  return folder.empty() ? 1 : static_cast<std::size_t>(floor - kFloors.begin());
+  const auto layer = std::find(kLayers.begin(), kLayers.end(), folder);
+  return folder.empty() ? 1 : static_cast<std::size_t>(layer - kLayers.begin());
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(floors_include_only_what_is_on_or_below_them) {
+BOOST_AUTO_TEST_CASE(layers_include_only_themselves_and_those_below) {
   int found = 0;
   for (const std::string& file : all_sources()) {
     for (const std::string& included : includes(file)) {
       BOOST_TEST_REQUIRE(fs::exists(project() / included),
                          file << " includes " << included);
-      BOOST_TEST(floor_of(included) >= floor_of(file),
+      BOOST_TEST(layer_of(included) >= layer_of(file),
                  file << " includes " << included);
       ++found;
     }
@@ -639,13 +638,13 @@ BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
   const std::vector<std::string> headers = libraries("ddbmutex.hpp");
   BOOST_TEST(headers.size() > 5u);
   for (const std::string& header : headers) {
-    // No folder and no suffix: neither a library's nor the C library's.
+    // Other libraries' headers have a folder, those of C a suffix.
     BOOST_TEST(header.find_first_of("/.") == header.npos, header);
   }
 }
 
-BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
-  const std::map<std::string, std::set<std::string>> rooms = {
+BOOST_AUTO_TEST_CASE(each_library_is_included_in_a_few_sources_alone) {
+  const std::map<std::string, std::set<std::string>> users = {
       {"curl/",
        {"sigv4/http.cpp", "sigv4/http_limits.cpp", "sigv4/http_setup.cpp",
         "sigv4/url.cpp"}},
@@ -655,7 +654,7 @@ BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
       {"rapidjson/", {"sigv4/json.cpp"}},
       {"boost/", {}},
   };
-  for (const auto& [library, allowed] : rooms) {
+  for (const auto& [library, allowed] : users) {
     std::set<std::string> seen;
     for (const std::string& file : all_sources()) {
       for (const std::string& included : libraries(file)) {
@@ -666,9 +665,9 @@ BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
   }
 }
 
-// What a simulation replaces is all defined in a few files: nothing else asks
-// the system for the time, for randomness or for threads, or waits for others.
-BOOST_AUTO_TEST_CASE(system_is_asked_behind_its_seam_alone) {
+// Only a few files ask the system for the time, for randomness or for threads,
+// or wait.  The simulated world replaces these files.
+BOOST_AUTO_TEST_CASE(only_a_few_sources_ask_the_system) {
   const std::map<std::string, std::set<std::string>> seams = {
       {"clock_gettime\\(|_clock::now\\(|\\btime\\(nullptr\\)|gettimeofday",
        {"sigv4/system.cpp"}},
@@ -682,13 +681,13 @@ BOOST_AUTO_TEST_CASE(system_is_asked_behind_its_seam_alone) {
       {"\\b(?:eventfd|epoll_\\w+|p?select|usleep|nanosleep)\\(",
        {"sigv4/waiting.cpp"}},
       {"\\btimerfd_\\w+\\(", {"sigv4/boot_timer.hpp"}},
-      // A program that gives keys is waited for by itself.
+      // Waits for a program that gives out keys.
       {"\\bpoll\\(", {"sigv4/keys/program.cpp", "sigv4/waiting.cpp"}},
   };
   std::string files;
   for (const std::string& file : all_sources()) files += " " + file;
   for (const auto& [asks, allowed] : seams) {
-    // Not in a comment.
+    // Comments do not count.
     const Ran ran =
         shell("cd '" + project().string() +
               "' && grep -lP '^(?:(?!//).)*(?:" + asks + ")'" + files);
@@ -697,7 +696,7 @@ BOOST_AUTO_TEST_CASE(system_is_asked_behind_its_seam_alone) {
   }
 }
 
-// So that all sources can be compiled whatever is left out.  The part
+// So all sources can be compiled whichever parts are left out.  The part
 // "endpoints" has no source of its own.
 BOOST_AUTO_TEST_CASE(source_of_a_part_is_nothing_without_it) {
   std::set<std::string> parts;

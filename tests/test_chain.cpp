@@ -1,7 +1,7 @@
-// Where the keys come from if nobody says otherwise: the order of the sources,
-// why each was passed over, and what is said of profiles that are set up wrong.
-// The JSON and the files that have them.  tests/witness compares what is found
-// with AWS's own tools.
+// The default search for keys: the order of the sources, why each was passed
+// over, and what is reported of profiles that are set up wrong.  Then the JSON
+// and the shared files in which keys are found, and how texts from them are
+// shown.  tests/witness compares what is found with AWS's own tools.
 #include <pthread.h>
 #include <sys/stat.h>
 
@@ -23,6 +23,7 @@
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace fs = std::filesystem;
 using namespace ddbmutex::sigv4;
@@ -67,13 +68,13 @@ Aws& aws() {
   return services;
 }
 
-// Every source has keys there.
+// An environment in which every source has keys.
 struct Full : Site {
   explicit Full(Aws& services) : Site(services) {
     options.keys = {"given-id", "given-secret"};
     variables["AWS_ACCESS_KEY_ID"] = "env-id";
     variables["AWS_SECRET_ACCESS_KEY"] = "env-secret";
-    variables["AWS_WEB_IDENTITY_TOKEN_FILE"] = write("token", kTokenText);
+    variables["AWS_WEB_IDENTITY_TOKEN_FILE"] = write("token", kTokenText, 0644);
     variables["AWS_ROLE_ARN"] = kLocker;
     variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] =
         services.plain_url("container") + "/v2/credentials/task";
@@ -106,16 +107,20 @@ struct Full : Site {
     std::string config = "[default]\n";
     for (const std::string& some : lines) config += some;
     write(".aws/config", config);
-    return said(asked(chain(options)));
+    const KeyOutcome outcome = asked(chain(options));
+    // Not even of the token's file, which everybody may read in Kubernetes.
+    BOOST_TEST(outcome.warnings == "");
+    return said(outcome);
   }
 
   ChainOptions options;
-  std::vector<std::string> lines;  // Of the default profile's config.
+  // The default profile's lines in the config file, one entry for each source.
+  std::vector<std::string> lines;
 };
 
 }  // namespace
 
-// Each step takes away what was found before.
+// Each step removes the source that was found before.
 BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
   Full all(aws());
   BOOST_TEST(all.source() == "found: the options");
@@ -184,7 +189,7 @@ BOOST_AUTO_TEST_CASE(no_text_of_any_source_shows_a_secret) {
 
 // --- Keys ------------------------------------------------------------------
 
-// A line break in one would begin a header of its own.
+// A line break in a key would begin another header.
 BOOST_AUTO_TEST_CASE(key_of_other_than_visible_ascii_is_broken) {
   Nest nest;
   const auto given = [&](const KeyTexts& keys) {
@@ -226,7 +231,7 @@ BOOST_AUTO_TEST_CASE(chain_of_thousands_of_profiles_is_refused) {
              "another one, from profile \"p0\" on");
 }
 
-// Going on would sign as the container.
+// If the search went on, requests would be signed with the container's keys.
 BOOST_AUTO_TEST_CASE(property_that_names_a_part_of_a_way_ends_the_search) {
   const std::vector<std::pair<std::string, std::string>> parts = {
       {"source_profile = base", "role_arn"},
@@ -246,13 +251,13 @@ BOOST_AUTO_TEST_CASE(property_that_names_a_part_of_a_way_ends_the_search) {
                    site.quoted(".aws/config") + " gives no keys without " +
                    needed);
     BOOST_TEST(aws().log().count("container") == 0);
-    // Another way counts.
+    // With another way to get keys, it does not matter.
     site.write(".aws/config", "[default]\n" + line + "\n" + pair_of("c"));
     BOOST_TEST(key_of(asked(site.chain())) == "c-id");
   }
 }
 
-// As a template leaves it whose variable is not set.
+// As in a file made from a template with a variable that was not set.
 BOOST_AUTO_TEST_CASE(way_without_a_value_ends_the_search) {
   for (const std::string way :
        {"role_arn", "web_identity_token_file", "sso_account_id",
@@ -288,7 +293,7 @@ Document parsed(std::string_view text) {
   return parse_json(text);
 }
 
-// Nested so many times, an array in an array.
+// An array in an array, so many times.
 std::string nested(std::size_t depth) {
   return R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
 }
@@ -357,13 +362,13 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_not_utf8_are_refused) {
        {"\xff\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf0\x9f"}) {
     const std::string text = std::string("{\"a\":\"") + bytes;
     BOOST_TEST(!is_object(text + "\"}"));
-    BOOST_TEST(!is_object(text));  // Nothing is behind a part of a character.
+    BOOST_TEST(!is_object(text));  // The text ends within a character.
     BOOST_TEST(parse_json(text + "\"}").error_offset() == 6u);
   }
   BOOST_TEST(is_object("{\"a\":\"\xed\x9f\xbf\xee\x80\x80\"}"));
 }
 
-// On the smallest stack that a thread of a program may well have.
+// The stack is as small as a program's threads may have it.
 BOOST_AUTO_TEST_CASE(depth_is_bounded_and_costs_no_stack) {
   const auto objects = [](std::size_t depth) {
     std::string text;
@@ -421,13 +426,13 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // --- The shared config and credentials files ---------------------------------
 
-// The cases that AWS gives to the authors of its SDKs, restated, and those it
-// is silent about.
+// The cases that AWS gives to the authors of its SDKs, and some that those
+// leave open.
 BOOST_AUTO_TEST_SUITE(profile_grammar)
 
 namespace {
 
-// A text that was parsed, and what of it.
+// A text, and what the parser makes of it.
 struct ParsedFile {
   ParsedFile(std::string_view the_text, FileKind kind) : text(the_text) {
     error = parse_profiles(text, kind, entries);
@@ -460,8 +465,7 @@ std::string shown(const ParsedFile& file, std::string_view kind) {
   return text;
 }
 
-// The profiles of a text as one line: "bar{} foo{<name=value>}"; of an
-// unusable one the error.
+// The profiles of a text as one line, "bar{} foo{<name=value>}", or the error.
 std::string profiles(std::string_view text, FileKind kind) {
   const ParsedFile parsed(text, kind);
   if (!parsed.error.empty()) {
@@ -479,7 +483,7 @@ std::string credentials(std::string_view text) {
   return profiles(text, FileKind::credentials);
 }
 
-// Of a config file with these lines in profile foo.
+// The profiles of a config file that has these lines in profile foo.
 std::string in_foo(const std::string& lines) {
   return config("[profile foo]\n" + lines);
 }
@@ -489,7 +493,7 @@ struct Read {
   const char* profiles;
 };
 
-// The SDKs' rules in the config file.  tests/witness compares more of them with
+// What the SDKs make of a config file.  tests/witness compares more of it with
 // AWS's own tools.
 constexpr Read kConfigs[] = {
     {"", ""},
@@ -528,7 +532,8 @@ constexpr Read kConfigs[] = {
     {"[profile foo]\ns3 =\n = v", "line 3: a sub-property without a name"},
 };
 
-// In the credentials file, which needs no quotes, they are a part of the name.
+// The credentials file has names without quotes: there, quotes are a part of
+// the name.
 constexpr Read kCredentials[] = {
     {"[My MacBook]\nx = 1\n[ f\xC3\xB6! ]", "My MacBook{<x=1>} f\xC3\xB6!{}"},
     {"[]\nx = 1\n[ ]\nx = 2\n[a\x01z]\nx = 3", ""},
@@ -559,7 +564,7 @@ BOOST_AUTO_TEST_CASE(name_ends_at_the_last_bracket) {
              "a]b{} c]{}");
 }
 
-BOOST_AUTO_TEST_CASE(colon_behind_a_setting_is_told_with_its_name_and_line) {
+BOOST_AUTO_TEST_CASE(colon_after_a_setting_is_an_error_with_name_and_line) {
   BOOST_TEST(in_foo("a = 1\nregion: sEcReT") ==
              "line 3: region is followed by ':', not by '='");
   BOOST_TEST(in_foo("AWS_Secret_Access_Key : sEcReT") ==
@@ -569,44 +574,10 @@ BOOST_AUTO_TEST_CASE(colon_behind_a_setting_is_told_with_its_name_and_line) {
              "line 2: aws_secret_access_key is followed by ':', not by '='");
   BOOST_TEST(in_foo("dynamodb =\n endpoint_url: http://h/?a=b") ==
              "line 3: endpoint_url is followed by ':', not by '='");
-  // Neither a setting nor behind one.
+  // A colon elsewhere is no error.
   BOOST_TEST(in_foo("a:b = c\nregion = x:y\nx y: = z") ==
              "foo{<a:b=c><region=x:y>}");
   BOOST_TEST(config("[profile in valid]\nregion: x") == "");
-}
-
-BOOST_AUTO_TEST_CASE(quoted_text_is_short_and_visible) {
-  BOOST_TEST(in_quotes("a b") == "\"a b\"");
-  BOOST_TEST(in_quotes("a\n\x1B\xFF") == R"("a\n\x1b\xff")");
-  BOOST_TEST(in_quotes("say \"a\\b\"") == R"("say \"a\\b\"")");
-  BOOST_TEST(in_quotes("Gr\xc3\xb6\xc3\x9f"
-                       "e") ==
-             "\"Gr\xc3\xb6\xc3\x9f"
-             "e\"");
-  const std::string locks = "\xf0\x9f\x94\x92";  // Of four bytes.
-  BOOST_TEST(in_quotes(std::string(198, 'x') + locks) ==
-             "\"" + std::string(198, 'x') + "...\"");
-  BOOST_TEST(in_quotes(std::string(200, 'x')) ==
-             "\"" + std::string(200, 'x') + "\"");
-  BOOST_TEST(in_quotes(std::string(201, 'x')) ==
-             "\"" + std::string(200, 'x') + "...\"");
-}
-
-BOOST_AUTO_TEST_CASE(text_on_one_line_shows_what_would_be_obeyed_or_unseen) {
-  BOOST_TEST(one_line("a\\ \"b\"") == "a\\ \"b\"");
-  BOOST_TEST(one_line("\r\n\t\v") == R"(\r\n\t\x0b)");
-  BOOST_TEST(one_line(std::string("a\0b", 3)) == R"(a\x00b)");
-  BOOST_TEST(one_line("\xc2\x85\xc2\xad") == R"(\x85\xad)");
-  BOOST_TEST(one_line("\xe2\x80\xa8\xe2\x81\xa9\xef\xbb\xbf") ==
-             R"(\u2028\u2069\ufeff)");
-  BOOST_TEST(one_line("\xf3\xa0\x81\x81") == R"(\U000e0041)");
-  // Persian and emoji need the joiners.
-  BOOST_TEST(one_line("\xe2\x80\x8c\xe2\x80\x8d") ==
-             "\xe2\x80\x8c\xe2\x80\x8d");
-  // A surrogate, an overlong form, and a character that is cut off.
-  BOOST_TEST(one_line("\xed\xa0\x80") == R"(\xed\xa0\x80)");
-  BOOST_TEST(one_line("\xc0\xaf") == R"(\xc0\xaf)");
-  BOOST_TEST(one_line("\xf0\x9f\x94") == R"(\xf0\x9f\x94)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -662,14 +633,55 @@ BOOST_AUTO_TEST_CASE(credentials_file_of_loose_mode_is_warned_about) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(fifo_without_a_writer_does_not_hang,
-                     *boost::unit_test::timeout(10)) {
+BOOST_AUTO_TEST_CASE(
+    fifo_without_a_writer_does_not_hang,
+    *boost::unit_test::timeout(static_cast<unsigned>(tests::kPlenty.count()))) {
   Home home;
   const std::string path = (home.root / ".aws/config").string();
   BOOST_TEST_REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   const Profile profile = load(home);
   BOOST_TEST(profile.error == "");
   BOOST_TEST(profile.config.absence() == "is not a regular file");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- How texts from files are shown ------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(shown_texts)
+
+BOOST_AUTO_TEST_CASE(quoted_text_is_short_and_visible) {
+  BOOST_TEST(in_quotes("a b") == "\"a b\"");
+  BOOST_TEST(in_quotes("a\n\x1B\xFF") == R"("a\n\x1b\xff")");
+  BOOST_TEST(in_quotes("say \"a\\b\"") == R"("say \"a\\b\"")");
+  BOOST_TEST(in_quotes("Gr\xc3\xb6\xc3\x9f"
+                       "e") ==
+             "\"Gr\xc3\xb6\xc3\x9f"
+             "e\"");
+  const std::string locks = "\xf0\x9f\x94\x92";  // Of four bytes.
+  BOOST_TEST(in_quotes(std::string(198, 'x') + locks) ==
+             "\"" + std::string(198, 'x') + "...\"");
+  BOOST_TEST(in_quotes(std::string(200, 'x')) ==
+             "\"" + std::string(200, 'x') + "\"");
+  BOOST_TEST(in_quotes(std::string(201, 'x')) ==
+             "\"" + std::string(200, 'x') + "...\"");
+}
+
+BOOST_AUTO_TEST_CASE(controls_and_invisible_characters_are_escaped) {
+  BOOST_TEST(one_line("a\\ \"b\"") == "a\\ \"b\"");
+  BOOST_TEST(one_line("\r\n\t\v") == R"(\r\n\t\x0b)");
+  BOOST_TEST(one_line(std::string("a\0b", 3)) == R"(a\x00b)");
+  BOOST_TEST(one_line("\xc2\x85\xc2\xad") == R"(\x85\xad)");
+  BOOST_TEST(one_line("\xe2\x80\xa8\xe2\x81\xa9\xef\xbb\xbf") ==
+             R"(\u2028\u2069\ufeff)");
+  BOOST_TEST(one_line("\xf3\xa0\x81\x81") == R"(\U000e0041)");
+  // Persian and emoji need the joiners.
+  BOOST_TEST(one_line("\xe2\x80\x8c\xe2\x80\x8d") ==
+             "\xe2\x80\x8c\xe2\x80\x8d");
+  // A surrogate, an overlong form, and a character that is cut off.
+  BOOST_TEST(one_line("\xed\xa0\x80") == R"(\xed\xa0\x80)");
+  BOOST_TEST(one_line("\xc0\xaf") == R"(\xc0\xaf)");
+  BOOST_TEST(one_line("\xf0\x9f\x94") == R"(\xf0\x9f\x94)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,11 +1,13 @@
-// The command ddbmutex: what it reads and says, alone; and the program, on
-// engines, in pipes and in terminals.  test_command_run.cpp has `ddbmutex run`.
+// The command ddbmutex.  First its parts, as functions: how it reads its
+// command line and what it prints.  Then the program itself, with engines, in
+// pipes and in terminals.  test_command_run.cpp has `ddbmutex run`.
 #include <rapidjson/document.h>
 #include <signal.h>
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,7 +58,7 @@ std::string joined(const Words& words) {
   return all;
 }
 
-// What is not as it is without options; "! " and why it is refused.
+// The settings that are not the default, as one line.
 std::string told_of(const Settings& settings) {
   std::string all = settings.command == Command::version
                         ? "version"
@@ -101,6 +103,8 @@ std::string told_of(const Settings& settings) {
   return all;
 }
 
+// The settings of a command line and these variables; "! " and the error if it
+// is refused.
 std::string read(const Words& words, const Variables& variables = {}) {
   const auto environment = [&variables](const char* name) -> const char* {
     const auto found = variables.find(name);
@@ -167,8 +171,8 @@ Words environment_at(const Whereabouts& where) {
   return all;
 }
 
-// `line`: what stands behind the program's name, for a shell.  Standard input
-// is no terminal.
+// Runs the program.  `line` follows its name, as in a shell.  Standard input is
+// not a terminal.
 Ran ran_line(const std::string& line, const Words& environment) {
   std::string words = "env -i";
   for (const std::string& variable : environment) {
@@ -182,10 +186,10 @@ Words program_with(Words words) {
   return words;
 }
 
-// A lock of an engine's table, and its program's surroundings.
+// A table of an engine, and an environment in which the program finds it.
 struct Stage {
   Stage() : place(environment_at(at(engine))) {
-    // So that `list` finds no others.
+    // So that `list` shows no other test's locks.
     place.push_back("DDBMUTEX_PREFIX=" + prefix);
   }
 
@@ -194,6 +198,7 @@ struct Stage {
     options.prefix = prefix;
     return options;
   }
+  // Holds the lock "job" as "somebody".
   std::unique_ptr<DdbMutex> holder(
       const std::function<void(ddbmutex::Options&)>& change = nullptr) const {
     auto options = unhurried(std::make_shared<ddbmutex::Table>(where()));
@@ -213,7 +218,7 @@ struct Stage {
 
 BOOST_AUTO_TEST_SUITE(command_line)
 
-BOOST_AUTO_TEST_CASE(words_are_read_as_they_stand) {
+BOOST_AUTO_TEST_CASE(words_of_the_command_line_become_settings) {
   const std::map<std::string, std::string> cases = {
       {"--help", "help"},
       {"run --help", "help of=run"},
@@ -247,7 +252,7 @@ BOOST_AUTO_TEST_CASE(words_are_read_as_they_stand) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
+BOOST_AUTO_TEST_CASE(wrong_command_line_is_refused_with_its_word) {
   const std::map<std::string, std::string> cases = {
       {"", "no subcommand is given"},
       {"lock", "no subcommand `lock`"},
@@ -303,10 +308,10 @@ BOOST_AUTO_TEST_CASE(variables_stand_for_options_and_come_after_them) {
              "run name=job arguments=ls table=t ttl=5000 keep_row=yes");
   BOOST_TEST(read({"run", "-t", "x", "job", "ls"}, {{"DDBMUTEX_TABLE", "t"}}) ==
              "run name=job arguments=ls table=x");
-  // What the command line says counts, whichever of the two it is.
+  // --try on the command line also overrides the variable of --wait.
   BOOST_TEST(read({"run", "-n", "job", "ls"}, {{"DDBMUTEX_WAIT", "9s"}}) ==
              "run name=job arguments=ls wait=0");
-  // Those of other subcommands are not looked at.
+  // Variables of other subcommands' options are ignored.
   BOOST_TEST(read({"list"}, {{"DDBMUTEX_TTL", "soon"}}) == "list");
   BOOST_TEST(has(read(words, {{"DDBMUTEX_TTL", "soon"}}),
                  "! DDBMUTEX_TTL: `soon` is not a time"));
@@ -352,7 +357,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(command_words)
 
-BOOST_AUTO_TEST_CASE(terminal_is_given_no_controls) {
+BOOST_AUTO_TEST_CASE(controls_are_not_printed) {
   using command::printable;
   BOOST_TEST(printable("caf\xc3\xa9 \xf0\x9f\x94\x92") ==
              "caf\xc3\xa9 \xf0\x9f\x94\x92");
@@ -368,7 +373,7 @@ BOOST_AUTO_TEST_CASE(terminal_is_given_no_controls) {
   BOOST_TEST(!has(printable("\xf4\x90\x80\x80"), "\xf4"));
 }
 
-BOOST_AUTO_TEST_CASE(json_is_right_whatever_is_in_it) {
+BOOST_AUTO_TEST_CASE(json_is_valid_whatever_the_lock_contains) {
   LockInfo info = held("a\"\\\n\x01\xff\xc3\xa9", 60s, 1s);
   info.sort_value = std::string("\0s", 2);
   info.token = 18446744073709551615u;
@@ -402,7 +407,7 @@ BOOST_AUTO_TEST_CASE(json_is_right_whatever_is_in_it) {
   BOOST_TEST(has(text, R"("attributes":{"l":{"L":[{"S":"text"},)"
                        R"({"BOOL":false}]},"s":{"BS":["TQ=="]}})"));
 
-  // What terminals obey.
+  // Controls that a terminal would obey.
   info.owner = "\xc2\x9b\x7f";
   BOOST_TEST(has(command::json_of(info), R"("holder":"\u009b\u007f")"));
 
@@ -419,15 +424,7 @@ BOOST_AUTO_TEST_CASE(json_is_right_whatever_is_in_it) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// --- Completion and the man page ---------------------------------------------
-
-namespace {
-
-using Offers = std::set<std::string>;
-
-}  // namespace
-
-BOOST_AUTO_TEST_SUITE(command_pages)
+BOOST_AUTO_TEST_SUITE(command_completion)
 
 BOOST_AUTO_TEST_CASE(name_is_offered_in_the_quotes_that_are_open) {
   const std::string name = "a b:$'\"`!\\;";
@@ -505,7 +502,7 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
   BOOST_TEST(none.status == 77);
   BOOST_TEST(has(none.said, "log in as for the AWS CLI"), none.said);
   BOOST_TEST(is_one_line(none.said));
-  // Where they were looked for is a long story.
+  // Where they were looked for is said only with -v.
   BOOST_TEST(!has(none.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), none.said);
   const Ran all = ran_line("show -v job", without_keys);
   BOOST_TEST(has(all.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), all.said);
@@ -573,7 +570,7 @@ BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {
   BOOST_TEST(has(late.text(), "has changed meanwhile"), late.text());
   mutex->renew();
 
-  // He who was shown has it still.
+  // The holder that was shown still has it.
   Pty terminal(program_with({"unlock", "job"}), stage.place);
   BOOST_TEST_REQUIRE(terminal.says("Free it? [y/N] "), terminal.text());
   mutex->renew();
@@ -584,7 +581,7 @@ BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {
 
 namespace {
 
-// Whatever a shell could make of them.
+// Names that a shell could misread.
 const Words kNames = {"a b",          "it's",         "s\"ay", "$(echo >evil)",
                       "`echo >evil`", "x:y:z",        "-dash", "caf\xc3\xa9",
                       "!bang",        ";echo >evil",  "*",     "~root",
@@ -605,9 +602,25 @@ struct Locks {
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(tab_in_bash_completes_subcommand_option_and_name) {
+  const Stage stage;
+  const auto mutex = stage.holder();
+  Words environment = stage.place;
+  const std::string program = std::filesystem::absolute(program_here());
+  environment.push_back("PATH=" + program.substr(0, program.rfind('/')) +
+                        ":/usr/bin:/bin");
+  environment.push_back("INPUTRC=/dev/null");
+  Pty bash({"/bin/bash", "--norc", "--noprofile", "-i"}, environment);
+  bash.type("PS1=; . <(ddbmutex completion bash); echo rea''dy\n");
+  BOOST_TEST_REQUIRE(bash.says("ready\r\n"), bash.text());
+  bash.type("ddbmutex sh\t--js\tj\t\n");
+  BOOST_TEST(bash.says(R"({"name":"job","state":"held")"), bash.text());
+}
+
 BOOST_AUTO_TEST_CASE(names_are_listed_for_the_shells) {
   const Stage stage;
   const Locks locks(stage);
+  using Offers = std::set<std::string>;
   const auto offers = [&](const std::string& words) {
     const Ran ran =
         ran_line("completion names fish ddbmutex " + words, stage.place);
@@ -621,7 +634,7 @@ BOOST_AUTO_TEST_CASE(names_are_listed_for_the_shells) {
                             "run -qn --ttl=20s", "run -E 1"}) {
     BOOST_TEST(offers(words) == all, words);
   }
-  // No NAME is due, or the table is not there.
+  // No NAME is expected there, or there is no such table.
   for (const char* words :
        {"", "list", "run -t", "show a", "run a", "run a --", "show --help",
         "run --nonsense", "run --ttl soon", "show -t none", "nonsense"}) {
@@ -629,7 +642,7 @@ BOOST_AUTO_TEST_CASE(names_are_listed_for_the_shells) {
   }
 }
 
-// tail -f does the same.
+// As `tail -f` does.  If the signal PIPE is ignored, it ends with an error.
 BOOST_AUTO_TEST_CASE(watch_ends_when_its_reader_has_gone) {
   const Stage stage;
   const auto status = [&](const std::string& how) {
@@ -655,7 +668,7 @@ BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {
   Process all({program_with(words), stage.place});
   Process one(
       {program_with({"watch", "-i", "100ms", "-j", "job"}), stage.place});
-  // What is free is told only of the one that is named.
+  // A free lock is told only if it is named.
   BOOST_TEST(text_in(parsed(one.channel().line()), "state") == "free");
 
   auto mutex = stage.holder();
@@ -669,7 +682,7 @@ BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {
       !all_matches(line, "^(" + stamp + ") job held by somebody, ").empty(),
       line);
 
-  // A renewal is no change: what comes next is what comes after it.
+  // A renewal is no change, so the next line tells the release.
   mutex->renew();
   mutex->unlock();
   BOOST_TEST(text_in(parsed(one.channel().line()), "state") == "free");

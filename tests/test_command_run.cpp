@@ -1,6 +1,6 @@
-// `ddbmutex run` as it is used: in scripts, in a terminal, and when things go
-// wrong; and with a credential_process that asks a person something on the
-// terminal, in the foreground and elsewhere.
+// `ddbmutex run`: in scripts, in a terminal, and when the lock is lost.  Also
+// with a credential_process that asks for a password on the terminal.
+// test_command.cpp has the other subcommands.
 #include <signal.h>
 #include <unistd.h>
 
@@ -45,8 +45,8 @@ std::string path_of(const std::string& program) {
   return fs::weakly_canonical(fs::absolute(program_path(program))).string();
 }
 
-// A folder for what scripts write, and an environment in which they find the
-// command and its table.
+// A folder in which scripts write files, and an environment with which they
+// find the command and its table.
 class Scene {
  public:
   Scene() : Scene(at(Engine::running(any_engine_kind()))) {}
@@ -64,7 +64,7 @@ class Scene {
     environment.push_back("STAMPER=" + path_of("processes/stamper"));
   }
 
-  // In what folder $HERE names.
+  // The path of a file in the folder, which scripts call $HERE.
   std::string file(const std::string& which) const {
     return folder_.path() + "/" + which;
   }
@@ -96,7 +96,7 @@ class Scene {
   const MemoryDirectory folder_;
 };
 
-// An engine that can be cut off: then no request is answered any more.
+// A server before the engine.  Once it is cut, it answers no request.
 class Cuttable {
  public:
   Cuttable()
@@ -154,14 +154,15 @@ BOOST_AUTO_TEST_CASE(wait_ends_in_its_time_or_with_the_lock) {
   BOOST_TEST(scene.text_of("out") == "in\n");
 }
 
-// The command's process id is that of its group, which is watched yet.
+// The watcher still watches the command's group, whose number is the command's
+// process id.  So that id must not be free for another process.
 BOOST_AUTO_TEST_CASE(command_is_not_reaped_while_its_group_is_watched) {
   const Scene scene;
   const auto run = scene.start(
       "exec ddbmutex run $NAME -- sh -c 'echo $$ >$HERE/pid; "
       "(until [ -e $HERE/go ]; do sleep 0.05; done) & echo in'");
   BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
-  // Much later, by the looks that it takes at the group.
+  // It has looked at the group several times, and says what it waits for.
   BOOST_TEST(eventually([&] { return lines_of(scene.text_of("err")) == 1; }));
   BOOST_TEST(Stamps::state_of(std::stoi(scene.text_of("pid"))) == 'Z');
   BOOST_TEST(watcher_of(run->pid()) != 0);
@@ -169,8 +170,8 @@ BOOST_AUTO_TEST_CASE(command_is_not_reaped_while_its_group_is_watched) {
   BOOST_TEST(run->wait() == 0);
 }
 
-// Orphans of the group and of other sessions, before and after the end of the
-// command, which is a zombie itself.
+// Orphans of the group and of other sessions, from before and after the end of
+// the command, which itself stays a zombie.
 BOOST_AUTO_TEST_CASE(orphans_are_reaped_while_others_of_the_group_live) {
   const Scene scene;
   const auto run = scene.start(
@@ -231,7 +232,7 @@ BOOST_AUTO_TEST_CASE(signal_to_the_command_ends_the_hold_too) {
   BOOST_TEST(is_free(engine(), scene.name));
 }
 
-// It has not run at all: another host may try.
+// It has not run at all, so another host may try.
 BOOST_AUTO_TEST_CASE(lock_is_not_held_on_for_a_command_that_cannot_be_run) {
   const Scene scene;
   const std::string run = "ddbmutex run --min-hold 1h $NAME -- ";
@@ -263,7 +264,7 @@ BOOST_AUTO_TEST_CASE(who_holds_the_lock_is_told_to_one_who_waits) {
   BOOST_TEST(scene.text_of("silent") == "");
 }
 
-// Nor does the end of the program.
+// To report who holds the lock, `run` looks at it in a thread of its own.
 BOOST_AUTO_TEST_CASE(look_that_hangs_delays_no_signal) {
   std::atomic<bool> is_cut{false};
   std::atomic<int> hanging{0};
@@ -279,9 +280,9 @@ BOOST_AUTO_TEST_CASE(look_that_hangs_delays_no_signal) {
   const auto run = scene.start("exec ddbmutex run $NAME -- echo in");
   BOOST_TEST_REQUIRE(server.wait_for_requests(3));
   is_cut = true;
-  // That of the waiter, and that of the look.
+  // The waiter's request, and the look's.
   BOOST_TEST_REQUIRE(eventually([&] { return hanging >= 2; }));
-  // The look by itself would go on for 5 s.
+  // The look is given up only after 5 s.
   BOOST_TEST(returns_within(1s, [&] {
     run->signal(SIGTERM);
     BOOST_TEST(run->wait() == 128 + SIGTERM);
@@ -321,7 +322,7 @@ BOOST_AUTO_TEST_CASE(command_is_told_by_term_before_it_is_killed) {
   front.cut();
   BOOST_TEST(run->wait() == 76);
   BOOST_TEST(scene.text_of("out") == "in\nterm\n");
-  // Beside it, the shell says that it was terminated.
+  // The shell adds that it was terminated.
   BOOST_TEST(has(scene.text_of("err"),
                  "ddbmutex: the lock `" + scene.name +
                      "` is lost: its lease ends without a renewal; the command "
@@ -343,7 +344,7 @@ struct StoppedRun {
     watcher = watcher_of(run->pid());
     run->signal(SIGSTOP);
     run->wait_until_stopped();
-    stopped.emplace();  // Until here a busy machine took its time.
+    stopped.emplace();
   }
   void end_the_command() const {
     scene.make("go");
@@ -353,7 +354,7 @@ struct StoppedRun {
 
   const Scene scene;
   const std::unique_ptr<Process> run;
-  std::optional<Stopwatch> stopped;
+  std::optional<Stopwatch> stopped;  // Begins when the run is stopped.
   pid_t command = 0, watcher = 0;
 };
 
@@ -429,32 +430,8 @@ BOOST_AUTO_TEST_CASE(deadline_is_before_the_end_of_the_lease) {
 
 namespace {
 
-// A command that stamps, for as long as it lives.
-struct Stamped {
-  explicit Stamped(const std::string& options, const std::string& words = "")
-      : run(scene.start("exec ddbmutex run " + options +
-                        " $NAME -- $STAMPER "
-                        "$HERE/stamps 0 " +
-                        words)) {
-    BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }),
-                       scene.text_of("err"));
-    watcher = watcher_of(run->pid());
-    BOOST_TEST_REQUIRE(watcher != 0);
-  }
-  ~Stamped() { stamps.kill_all(); }
-  Stamped(const Stamped&) = delete;
-  Stamped& operator=(const Stamped&) = delete;
-  bool comes_to_an_end() const {
-    return eventually([&] { return !stamps.is_alive(0); });
-  }
-
-  const Scene scene;
-  const Stamps stamps{scene.file("stamps")};
-  const std::unique_ptr<Process> run;
-  pid_t watcher = 0;
-};
-
-// Says what is wrong when the program is cut off, stopped or killed.
+// Cuts off, stops or kills `run`, whose command has moved to another group and
+// ignores TERM.  Returns what is wrong; "" if the command is ended in time.
 std::string ended_by(const std::string& blow) {
   Cuttable front;
   const Scene scene(front.where());
@@ -481,8 +458,7 @@ std::string ended_by(const std::string& blow) {
 
 }  // namespace
 
-// It is a child of ours all the same.  Deaf to TERM, so that KILL ends it: once
-// it is cut off, or stopped itself.
+// It is still a child of the run.
 BOOST_DATA_TEST_CASE(command_that_moves_to_another_group_is_ended_in_time,
                      boost::unit_test::data::make({"cut off", "stopped",
                                                    "killed"}),
@@ -510,7 +486,7 @@ struct AtTerminal {
                        "no " << text << " in " << shell->text());
   }
 
-  // A shell that is interrupted may lose the line that it has begun to read.
+  // A shell that was just interrupted may lose a line, so it is typed again.
   void asks(const std::string& line, const std::string& answer) {
     const bool answered = eventually([&] {
       type(line);
@@ -535,7 +511,7 @@ BOOST_AUTO_TEST_CASE(ctrl_z_stops_the_command_and_fg_goes_on) {
     at_it.says("Stopped");
     BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_stopped(0); }));
     const nanoseconds last = stamps.last(0);
-    pause(50ms);
+    pause(50ms);  // Time for a stamp.  No stall makes one.
     BOOST_TEST((stamps.last(0) == last));
     at_it.type(round == 0 ? "fg\n" : "bg; fg\n");
     BOOST_TEST(eventually([&] { return stamps.last(0) > last; }));
@@ -544,10 +520,21 @@ BOOST_AUTO_TEST_CASE(ctrl_z_stops_the_command_and_fg_goes_on) {
   at_it.asks("echo status=$?\n", "status=130\r\n");
 }
 
+BOOST_AUTO_TEST_CASE(ctrl_c_ends_the_command_and_frees_the_lock) {
+  AtTerminal at_it;
+  at_it.type(
+      "ddbmutex run $NAME -- sh -c 'trap \"exit 7\" INT; echo in; "
+      "while :; do sleep 0.05; done'\n");
+  at_it.says("in\r\n");
+  BOOST_TEST(!is_free(engine(), at_it.scene.name));
+  at_it.type(Pty::kCtrlC);
+  at_it.asks("echo status=$?\n", "status=7\r\n");
+  BOOST_TEST(is_free(engine(), at_it.scene.name));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
-// --- A credential_process that asks a person on the terminal
-// ------------------
+// --- A credential_process that asks on the terminal --------------------------
 
 BOOST_AUTO_TEST_SUITE(terminal)
 
@@ -559,8 +546,8 @@ const std::string kPrints =
 
 std::string command() { return program_path("../examples/ddbmutex/ddbmutex"); }
 
-// A service that grants every lock, and a home.  The profile there gets its
-// keys from a script.
+// A server that grants every lock, and a home whose profile gets its keys from
+// a script.
 struct Desk {
   explicit Desk(const std::string& script, const char* shell = "/bin/sh") {
     home.write("script", script);
@@ -604,15 +591,9 @@ struct Desk {
   ScriptedServer server;
 };
 
-// Whoever has become its parent may not reap it.
+// An orphan's new parent may not reap it, so a zombie counts too.
 bool has_ended(pid_t pid) {
-  return eventually([pid] {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    const auto name_ends = text.rfind(')');
-    return name_ends == text.npos || text[name_ends + 2] == 'Z';
-  });
+  return eventually([pid] { return !Stamps::is_running(pid); });
 }
 
 }  // namespace
@@ -631,7 +612,7 @@ BOOST_AUTO_TEST_CASE(program_reads_a_password_from_the_terminal) {
   BOOST_TEST(desk.was_signed_by("AKIDOPENSESAME"));
 }
 
-// It ignores what Ctrl-C sends, so only we can end it.
+// It ignores what Ctrl-C sends, so only the library can end it.
 BOOST_AUTO_TEST_CASE(program_that_is_given_up_is_ended_and_the_echo_is_back) {
   const Desk desk(
       "trap '' INT TERM HUP\ncd ~\nexec 3<>/dev/tty\n"
@@ -648,7 +629,8 @@ BOOST_AUTO_TEST_CASE(program_that_is_given_up_is_ended_and_the_echo_is_back) {
   BOOST_TEST(has_ended(child));
 }
 
-// The kernel would stop it, and us in its group: it is ended, and we go on.
+// The kernel would stop it and the command, which is in its group.  The library
+// ends it instead, and the command goes on.
 BOOST_AUTO_TEST_CASE(program_that_asks_in_the_background_is_an_error_at_once) {
   const Desk desk("cd ~\necho $$ >self\nread x </dev/tty\n" + kPrints);
   Pty bash({"/bin/bash", "--norc", "--noprofile", "-i"}, desk.environment(), 24,
@@ -662,7 +644,7 @@ BOOST_AUTO_TEST_CASE(program_that_asks_in_the_background_is_an_error_at_once) {
   BOOST_TEST(has_ended(desk.pid_in("self")));
 }
 
-// The second one found the echo off already.
+// The second program starts when the first has already turned the echo off.
 BOOST_AUTO_TEST_CASE(echo_is_back_when_two_programs_at_once_are_given_up) {
   const Home home;
   std::string words = program_path("processes/two_askers");

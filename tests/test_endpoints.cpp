@@ -1,7 +1,7 @@
-// Where requests go: the region, URL and CA file that are meant, and who says
-// so; where AWS's services are (endpoint_cases.txt has what AWS's own resolver
-// says); and, end to end, with a process that takes locks, who is let in and by
-// which way: certificates, CAs, proxies and redirects.
+// Where requests go.  First, which region and URL the settings name, and what
+// an error says of them.  Then the URLs of AWS's services: endpoint_cases.txt
+// has what AWS's own resolver answers.  Last, with a process that takes locks:
+// which certificates and proxies it accepts, and that it follows no redirect.
 #include <array>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_SUITE(endpoint)
 
 namespace {
 
-// "region url", or the error.
+// "REGION URL", or the error.
 std::string found(const Home& home, const TargetOptions& options = {}) {
   const Target target = find_target(options, home.environment());
   if (!target.error.empty()) {
@@ -49,7 +49,7 @@ std::string found(const Home& home, const TargetOptions& options = {}) {
   return target.region + " " + target.endpoint;
 }
 
-// In a region that is given.
+// The URL, or the error, if an option gives the region.
 std::string url(const Home& home) {
   const std::string text = found(home, {"eu-west-1", "", {}});
   const std::string region = "eu-west-1 ";
@@ -289,7 +289,7 @@ std::string described(const Case& one, const Found& answer) {
 
 }  // namespace
 
-// Each case is asked by the way of the environment, as a program's user would.
+// Each case is set by variables, as a program's user would.
 BOOST_AUTO_TEST_CASE(urls_and_refusals_are_those_of_awss_resolver) {
   const std::vector<Case> cases = read_cases();
   BOOST_TEST(cases.size() > 2500u);
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
-// A certificate that is no good, and a word that says why.
+// A certificate that must be refused, and what the error says of it.
 struct Certificate {
   const char* name;
   const char* told;
@@ -329,7 +329,7 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Requests that went in by a door that nobody should take.
+// Requests that came in at that one of the stand-in's ports.
 int requests_by(const tests::AwsLog& log, const std::string& door) {
   int count = 0;
   for (const auto& request : log.requests()) count += request.door == door;
@@ -353,22 +353,24 @@ int times_asked(const tests::AwsLog& log, const std::string& url) {
   return count;
 }
 
-// Of a "try", which tries again as long as one request may take: the last one
-// may be cut short, and then it is the log that has the cause.
-bool is_refused_in_passing(const std::string& result) {
+// Whether a "try" ended with an error that it retries.  It does so for as long
+// as one request may take.  The last request may be cut short (timed_out); then
+// only the log has the cause.
+bool is_transient_error(const std::string& result) {
   return result == tests::refused(Errc::unreachable) ||
          result == tests::refused(Errc::bad_answer) ||
          result == tests::refused(Errc::timed_out);
 }
 
-// One command of a new agent, and why it failed, if it did.
+// What a new agent answers to one command, and why it failed, if it did.
 struct Said {
   Said(const Stage& it, const std::string& command) {
     Agent agent(it.engine.table(), it.environment());
-    // "lock" ends by itself, or will not: no request of it is given up.
+    // A "lock" has no time limit, so its requests get much time.
     agent.make("a", tests::fresh_name(),
                command == "lock" ? "request_timeout=20000" : "");
-    // What is cut short by its time tells that alone; the next has the cause.
+    // A command whose time is up reports only that.  The next one may have the
+    // cause.
     for (int i = 0; i < 20; ++i) {
       result = agent.ask(command + " a");
       if (result != tests::refused(Errc::timed_out)) break;
@@ -409,8 +411,9 @@ BOOST_DATA_TEST_CASE(endpoint_with_bad_certificate_is_an_error_at_once,
   const Said said(it, "lock");
   BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
   BOOST_TEST(has(said.why, certificate.told), said.why);
+  BOOST_TEST(has(said.why, "the server's certificate was refused"), said.why);
   BOOST_TEST(has(said.why, url), said.why);
-  // Told as final, and not tried again.
+  // It is final, and so not retried.
   BOOST_TEST(count_of(it.log(), "GetItem at ") == 1, it.log());
   BOOST_TEST(has(it.log(), "warning: GetItem at " + url), it.log());
   BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
@@ -438,11 +441,12 @@ BOOST_AUTO_TEST_CASE(certificate_is_trusted_by_a_ca_from_every_place) {
 
 namespace {
 
-// OpenSSL's own server, which can be told to speak an old TLS alone.
+// OpenSSL's own server, restricted to an old version of TLS.  It answers each
+// line at once, by the line reversed, so that nobody who speaks to it waits.
 struct OldServer {
   OldServer(const std::string& certificates, const std::string& version)
       : process({{"/usr/bin/env", "openssl", "s_server", "-accept",
-                  "127.0.0.1:0", "-www", "-cert", certificates + "/server.pem",
+                  "127.0.0.1:0", "-rev", "-cert", certificates + "/server.pem",
                   "-key", certificates + "/server.key", "-cipher",
                   "DEFAULT@SECLEVEL=0", version},
                  tests::clean_environment()}) {
@@ -457,7 +461,7 @@ struct OldServer {
 
 }  // namespace
 
-BOOST_DATA_TEST_CASE(who_speaks_no_tls_later_than_1_1_is_not_spoken_to,
+BOOST_DATA_TEST_CASE(server_that_speaks_no_tls_later_than_1_1_is_refused,
                      std::vector<std::string>({"HTTPS_PROXY",
                                                "AWS_ENDPOINT_URL_DYNAMODB"}),
                      variable) {
@@ -472,14 +476,14 @@ BOOST_DATA_TEST_CASE(who_speaks_no_tls_later_than_1_1_is_not_spoken_to,
   const OldServer old(it.aws.certificates(), "-tls1_1");
   it.set(variable, old.url);
   const Said said(it, "try");
-  BOOST_TEST(is_refused_in_passing(said.result), said.result);
+  BOOST_TEST(is_transient_error(said.result), said.result);
   BOOST_TEST(has(it.log(), "unreachable: "), it.log());
   BOOST_TEST(has(it.log(), "protocol version"), it.log());
 }
 
 // --- Proxies -----------------------------------------------------------------
 
-// The CA that vouches for the server vouches for the proxy, for all that sends.
+// The CA file is also used for the proxy's certificate, by all that sends.
 BOOST_AUTO_TEST_CASE(dynamodb_and_sts_are_reached_through_a_proxy_of_tls) {
   Stage it;
   it.web_identity();
@@ -489,6 +493,34 @@ BOOST_AUTO_TEST_CASE(dynamodb_and_sts_are_reached_through_a_proxy_of_tls) {
   const tests::AwsLog log = it.aws.log();
   BOOST_TEST(times_asked(log, it.aws.url("sts")) == 1);
   BOOST_TEST(times_asked(log, it.gateway.url()) >= 1);
+}
+
+// Whoever reads the error must not search the endpoint for the mistake.
+BOOST_AUTO_TEST_CASE(proxy_with_bad_certificate_is_named_in_the_error) {
+  Stage it;
+  it.static_keys();
+  it.set("HTTPS_PROXY", it.aws.tls_proxy_url("unknown-ca"));
+  const Said said(it, "lock");
+  BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
+  BOOST_TEST(has(said.why, "the proxy's certificate was refused"), said.why);
+  BOOST_TEST(it.aws.log().targets().empty());
+}
+
+// Whatever the variables say: a proxy would see the keys.
+BOOST_DATA_TEST_CASE(no_proxy_is_used_for_keys_of, kNearServices, service) {
+  Stage it;
+  service.set_up(it);
+  for (const char* variable : {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY",
+                               "http_proxy", "ALL_PROXY", "all_proxy"}) {
+    it.set(variable, it.aws.proxy_url());
+  }
+  const Said said(it, "lock");
+  BOOST_TEST(said.result == "true", said.why);
+  const tests::AwsLog log = it.aws.log();
+  BOOST_TEST(log.count(service.name) >= 1);
+  BOOST_TEST(times_asked(log, it.gateway.url()) >= 1);  // That is.
+  BOOST_TEST(times_asked(log, it.aws.plain_url(service.name)) == 0);
+  BOOST_TEST(log.plain() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -514,7 +546,7 @@ BOOST_AUTO_TEST_CASE(password_of_a_proxy_is_told_to_it_and_to_nobody_else) {
   BOOST_TEST(!has(right.why + wrong.why + it.log(), "password-of"), it.log());
 }
 
-// libcurl quotes a proxy that it does not understand.
+// libcurl's message quotes a proxy that it does not understand.
 BOOST_DATA_TEST_CASE(
     password_of_a_proxy_that_is_not_understood_is_not_told,
     std::vector<std::string>({"http://porter:password-of-porter@127.0.0.1:x",
@@ -524,7 +556,7 @@ BOOST_DATA_TEST_CASE(
   it.static_keys();
   it.set("HTTPS_PROXY", proxy);
   const Said said(it, "try");
-  BOOST_TEST(is_refused_in_passing(said.result), said.result);
+  BOOST_TEST(is_transient_error(said.result), said.result);
   BOOST_TEST(has(it.log(), "unreachable: "), it.log());
   BOOST_TEST(!has(said.why + it.log(), "password"), it.log());
   it.variables.erase("AWS_ACCESS_KEY_ID");
@@ -535,27 +567,6 @@ BOOST_DATA_TEST_CASE(
   BOOST_TEST(has(keys.why, "127.0.0.1:" + port_of(it.aws.url("sts"))),
              keys.why);
   BOOST_TEST(!has(keys.why + it.log(), "password"), keys.why);
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_AUTO_TEST_SUITE(tls_and_proxies)
-
-// Whatever stands in the variables: keys would go through strangers' hands.
-BOOST_DATA_TEST_CASE(no_proxy_is_used_for_keys_of, kNearServices, service) {
-  Stage it;
-  service.set_up(it);
-  for (const char* variable : {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY",
-                               "http_proxy", "ALL_PROXY", "all_proxy"}) {
-    it.set(variable, it.aws.proxy_url());
-  }
-  const Said said(it, "lock");
-  BOOST_TEST(said.result == "true", said.why);
-  const tests::AwsLog log = it.aws.log();
-  BOOST_TEST(log.count(service.name) >= 1);
-  BOOST_TEST(times_asked(log, it.gateway.url()) >= 1);  // That is.
-  BOOST_TEST(times_asked(log, it.aws.plain_url(service.name)) == 0);
-  BOOST_TEST(log.plain() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,7 @@
-// Failures of the service and on the wire, through the public class alone:
-// answers that are lost, services that fail, hang, refuse or tell another time;
-// what is left over when a call has returned or an object has gone; and what a
-// logger is told.
+// Failures of the service and of the network, seen through the public API:
+// answers that are lost; servers that fail, hang, refuse or have another time;
+// requests that are left over when a call has returned or an object is gone;
+// and what a logger is told.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/data/test_case.hpp>
@@ -37,7 +37,7 @@ using std::chrono::seconds;
 
 namespace {
 
-// Of a lock that stays held and is renewed often.
+// For a lock that stays held and is renewed often.
 Options lasting(const std::shared_ptr<Table>& table) {
   Options options = on_table(table);
   options.renew_after = 50ms;
@@ -46,9 +46,9 @@ Options lasting(const std::shared_ptr<Table>& table) {
 
 }  // namespace
 
-// === Failures of the service and on the wire =================================
+// === Failures of the service and of the network ==============================
 
-// With real engines behind the gateway, which checks each signature.
+// Real engines are behind the gateway, which checks each signature.
 BOOST_AUTO_TEST_SUITE(failure_table)
 
 // --- Applied, but the answer is lost -----------------------------------------
@@ -60,11 +60,11 @@ BOOST_DATA_TEST_CASE(take_applied_and_unanswered_is_one_acquisition,
   x.options.request_timeout = time_for(loss);
   x.make();
   front.gateway.add(losing("PutItem", loss));
-  // The lease would be waited out for longer.
+  // Waiting for the end of the unanswered lease would take longer than this.
   BOOST_TEST(x.mutex->try_lock_for(kPlenty));
   BOOST_TEST(x.mutex->owns_lock());
   BOOST_TEST(front.gateway.counts().faults(loss) == 1);
-  // What was said amiss has not been believed, though it was so.
+  // The bad answer was not believed, although the take had been applied.
   BOOST_TEST(front.gateway.counts().requests("PutItem") >= 2);
   DdbMutex rival(x.name, unhurried(table_at(front.engine)));
   BOOST_TEST(!rival.try_lock());
@@ -162,12 +162,12 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // === What is left over =======================================================
 
-// Releases that go on behind, objects that end on a thread of their own table,
-// turns that come together with a cancel(); and what else falls between two
-// parts.
+// Releases that go on in the background when the call has returned or the mutex
+// is gone, how many of them are kept, and what becomes of them with the table.
 BOOST_AUTO_TEST_SUITE(leftovers)
 
-// --- A great many of them ----------------------------------------------------
+// --- How many there may be
+// ----------------------------------------------------
 
 namespace {
 
@@ -175,8 +175,8 @@ bool is_about(const SeenRequest& request, const std::string& name) {
   return request.body.find("ddblock-" + name) != std::string::npos;
 }
 
-// A server that answers at once, but never what is about names that begin with
-// "stuck" and is of the actions that hang.
+// A server that answers at once, except requests of the hanging actions for
+// names that begin with "stuck": those it never answers.
 struct Stuck {
   explicit Stuck(const std::string& hanging_actions)
       : server([=](const SeenRequest& request) {
@@ -189,13 +189,13 @@ struct Stuck {
   virtual ~Stuck() { server.release(); }
   virtual Reply answer(const SeenRequest&) { return {}; }
 
-  // Of locks whose requests are not given up while a test waits for something.
+  // For locks whose requests do not time out while a test waits.
   Options patient() const {
     Options options = on_table(table, 4min);
     options.request_timeout = kPlenty + 30s;
     return options;
   }
-  // Waits that are given up once their requests are under way.
+  // Makes waits that are cancelled while their takes are in flight.
   void give_up(int waits) {
     for (int i = 0; i < waits; ++i) {
       const std::string name = "stuck " + std::to_string(i) + ".";
@@ -219,10 +219,11 @@ struct Stuck {
   std::shared_ptr<Table> table;
 };
 
-constexpr int kAwaited = 16;    // Exchanges that callers have left,
-constexpr int kReleasing = 32;  // releases under way,
-constexpr int kRenewing = 128;  // renewals,
-constexpr int kKept = 1000;     // and releases that wait, at the most.
+// The library's limits for one Table.
+constexpr int kAwaited = 16;    // Takes in flight that their callers have left.
+constexpr int kReleasing = 32;  // Releases in flight.
+constexpr int kRenewing = 128;  // Renewals in flight.
+constexpr int kKept = 1000;     // Releases that wait.
 
 }  // namespace
 
@@ -237,22 +238,22 @@ BOOST_AUTO_TEST_CASE(renewals_go_on_whatever_is_left_over) {
       eventually([&] { return x.table->stats().update_item >= before + 2; }));
 }
 
-// What is awaited is bounded, what is released is: of the others the requests
-// are ended, and the releases wait.
+// Takes that were left and releases in flight are bounded.  Beyond the bounds a
+// take is ended, and a release waits.
 BOOST_AUTO_TEST_CASE(requests_that_are_left_over_are_bounded) {
   Stuck x("PutItem DeleteItem");
   x.give_up(kAwaited + kReleasing + 10);
   BOOST_TEST(
       eventually([&] { return x.count("DeleteItem", "stuck") == kReleasing; }));
-  // The sending thread sees to this one after all that.
+  // Two renewals of this lock show that the sending thread is past all that.
   DdbMutex mutex("well", lasting(x.table));
   mutex.lock();
   BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
   BOOST_TEST(x.count("DeleteItem", "stuck") == kReleasing);
 }
 
-// It is not sent either, for then it would say nothing that is not so already.
-BOOST_AUTO_TEST_CASE(release_that_there_was_no_room_for_is_told_by_close) {
+// It is not sent at all: once there is room, its lease is over.
+BOOST_AUTO_TEST_CASE(close_reports_a_release_that_was_never_sent) {
   Stuck x("PutItem DeleteItem");
   Options options = on_table(x.table, 600ms);
   options.auto_renew = false;
@@ -271,11 +272,10 @@ BOOST_AUTO_TEST_CASE(release_that_there_was_no_room_for_is_told_by_close) {
 
 namespace {
 
-// Locks that are due to be renewed, all at once, when the sending thread goes
-// on.
+// Locks whose renewals become due while the sending thread is held up.
 struct Due {
   explicit Due(Stuck& stuck) : x(stuck) {
-    x.table->inspect("x");  // So that there is a connection.
+    x.table->inspect("x");  // Opens a connection.
     const auto others = threads_by_id();
     first.emplace("first", x.patient());
     first->lock();
@@ -306,13 +306,13 @@ BOOST_AUTO_TEST_CASE(lease_that_ends_first_is_renewed_first) {
     due.lock("stuck" + std::to_string(i), 10min, 50ms);
   }
   due.lock("well", 4min, 1s);  // After all others.
-  pause(1s);                   // A stall only adds to it.
+  pause(1s);                   // May be longer on a slow machine.
   due.sender.reset();
   BOOST_TEST(eventually([&] { return x.count("UpdateItem", "well") >= 1; }));
 }
 
-// Of 300 locks, each renewed after 3 s, 225 in a second and a few at once; all
-// at once they would be as many as may be under way.
+// 300 locks, each renewed after 3 s: the renewals come at 225 a second and a
+// few at once.  Unlimited, as many would come at once as may be in flight.
 BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
   constexpr int kLocks = 300;
   Stuck x("");
@@ -320,7 +320,7 @@ BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
   for (int i = 0; i < kLocks; ++i) {
     due.lock("due" + std::to_string(i), 10min, 3s);
   }
-  pause(3s);  // A stall only adds to it.
+  pause(3s);  // May be longer on a slow machine.
   const Stopwatch watch;
   due.sender.reset();
   int renewed = 0;
@@ -334,8 +334,8 @@ BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
 
 namespace {
 
-// Locks whose renewals have piled up until their leases are nearly over: how
-// many of them are lost.
+// The renewals pile up until the leases are nearly over.  Tells how many locks
+// are lost.
 std::string lost_of_leases_nearly_over() {
   Stuck x("");
   Due due(x);
@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(renewal_whose_lease_is_nearly_over_waits_for_no_turn) {
 
 namespace {
 
-// A release that a caller leaves, without an exchange.
+// Leaves a release that waits, with no request in flight.
 void leave_release(const std::string& name, const Options& options) {
   DdbMutex mutex(name, options);
   std::error_code ec;
@@ -374,8 +374,8 @@ BOOST_AUTO_TEST_CASE(releases_that_are_left_over_are_bounded) {
     Reply answer(const SeenRequest& request) override {
       const bool release = action_of(request) == "DeleteItem";
       if (release && going_on) return {};
-      // The unlock is over, with its first outcome unknown, and not because
-      // its time was up: then a request might be under way yet.
+      // The first release fails with an unknown outcome.  It must not time out,
+      // because then a request might still be in flight.
       if (release && !is_about(request, "vain") && failed_once.exchange(true)) {
         return failure(400, "ValidationException");
       }
@@ -405,7 +405,7 @@ BOOST_AUTO_TEST_CASE(releases_that_are_left_over_are_bounded) {
   BOOST_TEST(
       eventually([&] { return x.count("DeleteItem", "vain and last") == 1; }));
   BOOST_TEST(x.count("DeleteItem", "") - before == kKept + 1);
-  // The only one of which it is known that it was had is among them.
+  // "held", the only lock known to have been taken, was not dropped.
   BOOST_TEST(x.count("DeleteItem", "vain") == kKept);
 }
 
@@ -413,8 +413,8 @@ BOOST_AUTO_TEST_CASE(releases_that_are_left_over_are_bounded) {
 
 namespace {
 
-// A take that was given up, and is held until the gate lets it go; its release
-// has found nothing.
+// A take that has timed out, and is held back by the gate.  Its release has
+// come first and found nothing.
 struct Late {
   explicit Late(std::chrono::milliseconds ttl) : table(table_at(gate)) {
     Options options = on_table(table, ttl);
@@ -432,7 +432,7 @@ struct Late {
   std::shared_ptr<Table> table;
 };
 
-// The take has to come within the lease.
+// The take has to arrive within its lease.
 std::string released_when_it_comes() {
   Late x(3s);
   x.gate.server().release();
@@ -452,7 +452,7 @@ BOOST_AUTO_TEST_CASE(take_that_comes_after_its_release_is_released_too) {
 
 BOOST_AUTO_TEST_CASE(table_does_not_wait_for_what_may_come_yet) {
   Late x(1min);
-  // The sending thread has done with the first release when this is renewed.
+  // Two renewals of this lock show that the first release is over.
   {
     DdbMutex later(fresh_name(), lasting(x.table));
     later.lock();
@@ -468,8 +468,7 @@ BOOST_AUTO_TEST_CASE(table_does_not_wait_for_what_may_come_yet) {
 
 namespace {
 
-// A table with a release that was left, and is not tried again for some
-// seconds.
+// A table with a release that has failed, and is not retried for some seconds.
 struct Leaving {
   Leaving()
       : server([this](const SeenRequest& request) {
@@ -486,7 +485,7 @@ struct Leaving {
     DdbMutex mutex("left", options);
     mutex.lock();
     mutex.unlock();
-    // Once by the call, once behind.
+    // One by unlock(), one in the background.
     BOOST_TEST_REQUIRE(eventually([&] { return releases == 2; }));
   }
 
@@ -515,8 +514,8 @@ BOOST_AUTO_TEST_CASE(table_goes_once_all_was_tried_in_vain) {
 
 // --- Addresses and endpoints -------------------------------------------------
 
-// Half of the time for a connection is the first one's; that time is no more
-// than the request has.
+// The first address gets half of the time for a connection, and that time is
+// no longer than the request timeout.
 BOOST_AUTO_TEST_CASE(dead_address_leaves_a_short_request_time_for_the_next) {
   ScriptedServer server;
   const Blackhole blackhole(server.port());
@@ -534,7 +533,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // === What a logger is told ===================================================
 
-// And that no logger harms the library.
+// Also that no logger can harm the library.
 
 namespace {
 
@@ -565,8 +564,8 @@ class Lines {
   std::shared_ptr<All> told_ = std::make_shared<All>();
 };
 
-// A lease that is soon over, and long in danger before: a machine that stands
-// still in that time takes nothing away.
+// For a lock that soon expires, and is in danger for a long time before, so
+// that both are reported on a machine that stalls.
 Options soon_over(const std::shared_ptr<Table>& table) {
   Options options = on_table(table, 4s);
   options.safe_time = 1900ms;
@@ -617,7 +616,7 @@ BOOST_AUTO_TEST_CASE(logger_that_hangs_delays_neither_losses_nor_renewals) {
     return table->stats().update_item >= before + 4 && mutex.owns_lock();
   }));
   front.gateway.mode("hang");
-  // While the logger has still not returned.
+  // The logger has still not returned.
   BOOST_TEST(eventually([&] { return has(told.text(), "danger expired"); }),
              told.text());
   front.gateway.mode("open");
@@ -642,7 +641,7 @@ BOOST_AUTO_TEST_CASE(exception_of_a_logger_is_ignored) {
   BOOST_TEST(told.wait_for(2));  // The second failure is told, too.
 }
 
-// What a logger refers to may go with the table.
+// What a logger refers to may be destroyed with the table.
 BOOST_AUTO_TEST_CASE(nothing_is_told_once_the_table_is_gone) {
   Front front;
   Lines lines;
@@ -663,7 +662,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_told_once_the_table_is_gone) {
   const std::string told = lines.text();
   front.gateway.mode("open");
   front.gateway.wait_until_quiet();
-  pause(100ms);  // No stall makes it more.
+  pause(100ms);  // A longer pause adds no line.
   BOOST_TEST(lines.text() == told);
 }
 

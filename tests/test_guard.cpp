@@ -1,7 +1,7 @@
-// Writes that DynamoDB carries out only while the lock is held: what it
-// refuses, what is sent again, and that it is carried out once.  And rows that
-// outlive their locks: fencing tokens, what is stored with a lock, what others
-// have written.
+// Guarded writes, which DynamoDB applies only while the lock is held: which are
+// refused, which are retried, and that each is applied once.  Also rows that
+// outlive their locks: fencing tokens, data stored with a lock, and attributes
+// that others have written.
 #include <algorithm>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -32,15 +32,23 @@ using ddbmutex::Options;
 using ddbmutex::Table;
 using std::chrono::milliseconds;
 
+namespace {
+
+Gate::Rule fails_with(const std::string& code) {
+  return [code](Engine&, const SeenRequest&) { return failure(400, code); };
+}
+
+}  // namespace
+
 // === Guarded writes ==========================================================
 
 BOOST_AUTO_TEST_SUITE(guard)
 
-// In no unnamed namespace, because the cases' templates capture them.
+// Not in an unnamed namespace, because the templates of the cases capture them.
 
 const std::string kTransact = "TransactWriteItems";
 
-// Those that have transactions.
+// The engines that have transactions.
 std::vector<EngineKind> able_kinds() {
   std::vector<EngineKind> kinds = engine_kinds();
   kinds.erase(std::remove(kinds.begin(), kinds.end(), EngineKind::dynalite),
@@ -51,7 +59,7 @@ const auto kAble = boost::unit_test::data::make(able_kinds());
 // Whether the lock's row is kept.
 const auto kKept = boost::unit_test::data::make({false, true});
 
-// A lock that is held, on a gate before an engine, and an item to write.
+// A held lock behind a gate, and an item to write.
 struct Held {
   explicit Held(EngineKind kind, bool keep = false, milliseconds ttl = 60s)
       : Held(kind, [keep, ttl](Options& options) {
@@ -63,7 +71,7 @@ struct Held {
       : gate(kind), table(table_at(gate)) {
     Options options = on_table(table);
     change(options);
-    // What is asked for once is sent once, unless the lease is too short.
+    // No request times out on a slow machine, unless the lease is too short.
     if (options.ttl >= 1min && !options.request_timeout) {
       options.request_timeout = 20s;
     }
@@ -86,7 +94,7 @@ struct Held {
   }
   std::string one_write() { return "[" + count_up(item) + "]"; }
 
-  // How often it was written; -1: never.
+  // How often the item was written; -1 if it does not exist.
   int written(const std::string& name) {
     const auto found = item_of(engine(), name);
     if (!found) return -1;
@@ -114,10 +122,6 @@ struct Held {
   std::unique_ptr<DdbMutex> mutex;
 };
 
-Gate::Rule refused(const std::string& code) {
-  return [code](Engine&, const SeenRequest&) { return failure(400, code); };
-}
-
 // --- While the lock is held --------------------------------------------------
 
 BOOST_DATA_TEST_CASE(write_under_the_lock_is_carried_out, kAble* kKept, kind,
@@ -130,15 +134,16 @@ BOOST_DATA_TEST_CASE(write_under_the_lock_is_carried_out, kAble* kKept, kind,
   BOOST_TEST(x.written() == 2);
   BOOST_TEST(x.written(other) == 1);
   BOOST_TEST(x.table->stats().other == 2u);
-  // The lock's own row is as it was.
+  // The writes have left the lock's own row as it was.
   x.mutex->release();
   BOOST_TEST(is_free(x.engine(), x.mutex->name()) == !keep);
 }
 
-// --- Who has lost it ---------------------------------------------------------
+// --- After the lock was lost
+// ---------------------------------------------------------
 
-// DynamoDB has said that the lock is not ours: that a renewal tells nothing of
-// it changes nothing.
+// DynamoDB's refusal alone shows that the lock is lost.  No renewal is
+// answered.
 BOOST_DATA_TEST_CASE(refused_write_ends_the_hold_though_no_renewal_is_answered,
                      kAble* kKept, kind, keep) {
   Told told;
@@ -182,9 +187,9 @@ BOOST_DATA_TEST_CASE(condition_of_a_write_that_does_not_hold_is_told,
   BOOST_TEST(has(x.mutex->last_error(), "part 2"), x.mutex->last_error());
 }
 
-// As DynamoDB refuses what it looks at before the parts: without their numbers.
-BOOST_AUTO_TEST_CASE(
-    refusal_of_a_write_that_names_no_part_blames_not_the_lock) {
+// DynamoDB refuses some writes before it looks at their parts.  Such an error
+// has no part number, and may be about the write or about the lock's table.
+BOOST_AUTO_TEST_CASE(refusal_without_a_part_number_does_not_blame_the_lock) {
   Held x(any_engine_kind());
   const auto told = [&x](const char* code, const char* message) {
     x.gate.once(kTransact, [=](Engine&, const SeenRequest&) {
@@ -216,14 +221,14 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST(has(text, why + std::string(" (of the write, not of the lock)")),
                text);
   }
-  // Where the lock's table alone is asked there is one to make.
-  x.gate.once("GetItem", refused("ResourceNotFoundException"));
+  // Only if the lock's table alone is asked, the error suggests to create it.
+  x.gate.once("GetItem", fails_with("ResourceNotFoundException"));
   const auto error = error_of([&] { x.table->inspect("any"); });
   BOOST_TEST_REQUIRE(error.has_value());
   BOOST_TEST(has(error->what(), "(Table::create() creates it)"), error->what());
 }
 
-// --- What is sent again ------------------------------------------------------
+// --- Retries ------------------------------------------------------
 
 BOOST_DATA_TEST_CASE(write_whose_answer_is_lost_is_made_once, kAble* kKept,
                      kind, keep) {
@@ -234,7 +239,7 @@ BOOST_DATA_TEST_CASE(write_whose_answer_is_lost_is_made_once, kAble* kKept,
   BOOST_TEST(x.write() == "none");
   BOOST_TEST(x.sent().size() == 4u);
   BOOST_TEST(x.written() == 1);
-  // And the next one is another.
+  // The next write is not taken for a retry.
   BOOST_TEST(x.write() == "none");
   BOOST_TEST(x.written() == 2);
 }
@@ -258,7 +263,7 @@ BOOST_AUTO_TEST_CASE(writes_that_are_no_array_of_objects_are_refused_unsent) {
            {"{}", "not an array"},
            {"[]", "no elements"},
            {"[{},null]", "not an object"}}) {
-    const std::string& given = items;  // Else no lambda may have it.
+    const std::string& given = items;  // A lambda cannot capture `items`.
     const auto error = error_of([&] { x.mutex->guarded_write(given); });
     BOOST_TEST_REQUIRE(error.has_value(), items);
     BOOST_TEST((error->code() == Errc::bad_option));
@@ -285,7 +290,8 @@ BOOST_DATA_TEST_CASE(condition_in_a_transaction_of_the_users_own_guards_it,
   BOOST_TEST(answer.status == 400);
   BOOST_TEST(has(answer.body, "ConditionalCheckFailed"), answer.body);
   BOOST_TEST(x.written() == 1);
-  BOOST_TEST(x.mutex->condition_check() == check);  // Not known to be lost.
+  // The mutex has not noticed the loss.
+  BOOST_TEST(x.mutex->condition_check() == check);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -297,8 +303,8 @@ namespace {
 const std::vector<EngineKind> kEngines = {EngineKind::dynoxide,
                                           EngineKind::dynalite};
 
-// Of a lock that stays held.  Each request has all the time that it needs: one
-// that is sent twice may cost a number.
+// For a lock that stays held.  No request times out on a slow machine, because
+// a retried take may use up a token.
 Options keeping(const std::shared_ptr<Table>& table) {
   Options options = on_table(table);
   options.keep_row = true;
@@ -306,7 +312,7 @@ Options keeping(const std::shared_ptr<Table>& table) {
   return options;
 }
 
-// Locks of one name that keep its row, each of a process of its own.
+// Locks of one name that keep its row.  Each acts as a process of its own.
 struct Kept {
   explicit Kept(EngineKind kind) : engine(Engine::running(kind)) {}
 
@@ -316,8 +322,8 @@ struct Kept {
     return std::make_unique<DdbMutex>(name, with);
   }
   ddbmutex::lock::Row row() { return row_of(engine, name); }
-  // As text; empty if there is none.
-  std::string stands(const char* attribute) {
+  // The attribute's value as text; empty if there is none.
+  std::string stored(const char* attribute) {
     const auto item = item_of(engine, name);
     const auto* found =
         item ? ddbmutex::dynamodb::find(*item, attribute) : nullptr;
@@ -332,7 +338,7 @@ Attribute text(const std::string& name, const std::string& value) {
   return {name, Attribute::Type::string, value, {}};
 }
 
-// What stands before the lock is ever taken.
+// A row as it is before the lock is ever taken.
 const char* const kWorkItem = R"("colour":{"S":"red"},"size":{"N":"7"})";
 
 }  // namespace
@@ -354,15 +360,15 @@ BOOST_AUTO_TEST_CASE(kept_row_is_never_taken_by_one_that_does_not_keep_it) {
     BOOST_TEST(refused());
     renewer->unlock();
     BOOST_TEST(refused());
-    BOOST_TEST(it.stands("token") == "1");
+    BOOST_TEST(it.stored("token") == "1");
   }
 }
 
 // --- Answers that are lost ---------------------------------------------------
 
 // A take was applied, its answer is lost, and somebody frees the row by force.
-// A late copy of that take must not get it again, so the waiter needs a new
-// lease; once, it waited for ever.
+// A late copy of that take must not lock the row again, so the waiter needs a
+// new lease.  An earlier version waited for ever.
 BOOST_AUTO_TEST_CASE(row_freed_by_force_before_the_answer_came_is_taken_anew) {
   for (const EngineKind kind : kEngines) {
     Gate gate(kind);
@@ -426,9 +432,9 @@ BOOST_AUTO_TEST_CASE(data_and_attributes_are_found_by_the_next_holder) {
   }
 }
 
-// The lease ends, and another takes the row, while the release is on its way:
-// no loss, but what it was to leave is not stored, and that is said.  Nor has
-// an earlier attempt stored it that was refused for a transaction.
+// The lease ends and another takes the row while the release is in flight.  The
+// release reports lease_lost, because its data is not stored.  With `conflict`,
+// an earlier attempt was refused for a transaction and stored nothing either.
 BOOST_DATA_TEST_CASE(release_that_comes_too_late_to_store_says_so,
                      boost::unit_test::data::make({false, true}), conflict) {
   Gate gate(EngineKind::dynoxide);
@@ -440,9 +446,7 @@ BOOST_DATA_TEST_CASE(release_that_comes_too_late_to_store_says_so,
   mutex.lock();
   const BootTime end = BootClock::now() + mutex.remaining();
   if (conflict) {
-    gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
-      return failure(400, "TransactionConflictException");
-    });
+    gate.once("UpdateItem", fails_with("TransactionConflictException"));
   }
   gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
     while (BootClock::now() <= end) pause(10ms);

@@ -1,6 +1,6 @@
-// What happens while a lock is held: how its lease is renewed, by itself or by
-// hand, how it is lost, and what its holder is told of that, when, by on_danger
-// and on_lost, and what these may do.
+// While a lock is held: how its lease is renewed, automatically or by hand, how
+// it is lost, when on_danger and on_lost report that, and what these callbacks
+// may do.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,9 +44,9 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// A lock before a gate.
+// A lock behind a gate.
 struct Held {
-  // It stays held, and each request has all the time that it needs.
+  // Lasts as long as the test.  No request times out on a slow machine.
   Held() : Held(1min) { options.request_timeout = 20s; }
   explicit Held(std::chrono::milliseconds ttl)
       : options(on_table(table_at(gate), ttl)) {}
@@ -65,7 +65,7 @@ struct Held {
   std::unique_ptr<DdbMutex> mutex;
 };
 
-// When its lease ends, to a millisecond.
+// When the lease ends, accurate to a millisecond.
 BootTime end_of(const DdbMutex& mutex) {
   for (;;) {
     const BootTime now = BootClock::now();
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_SUITE(renewing)
 
 // --- By hand -----------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(danger_is_told_to_who_hears_of_nothing_else) {
+BOOST_AUTO_TEST_CASE(danger_is_reported_without_on_lost) {
   Held it(5s);
   it.options.auto_renew = false;
   it.options.safe_time = 2400ms;
@@ -107,7 +107,8 @@ BOOST_AUTO_TEST_CASE(changes_are_made_once) {
   BOOST_TEST((mutex.data() == std::string("changed")));
 }
 
-// --- By itself ---------------------------------------------------------------
+// --- Automatically
+// ---------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(renewal_that_is_nearly_due_goes_along_with_one_that_is) {
   const auto round = []() -> std::string {
@@ -118,7 +119,7 @@ BOOST_AUTO_TEST_CASE(renewal_that_is_nearly_due_goes_along_with_one_that_is) {
     first.lock();
     second.lock();
     first.renew();
-    pause(8ms);  // The second is so much younger when it is renewed.
+    pause(8ms);  // The second lease is renewed this much later.
     second.renew();
     const BootTime end = end_of(second);
     BOOST_TEST_REQUIRE(eventually([&] { return end_of(second) > end + 1s; }));
@@ -128,7 +129,8 @@ BOOST_AUTO_TEST_CASE(renewal_that_is_nearly_due_goes_along_with_one_that_is) {
   BOOST_TEST(in_some_round(round) == "");
 }
 
-// --- Again by the same thread ------------------------------------------------
+// --- Locked again by the same thread
+// ------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
   Held it(3s);
@@ -154,7 +156,7 @@ namespace {
 const auto kEngines = boost::unit_test::data::make(engine_kinds());
 const std::string kLost = words(Errc::lease_lost);
 
-// What is written to stderr while this exists.
+// Captures what is written to stderr during its lifetime.
 class Stderr {
  public:
   Stderr() : copy_(dup(STDERR_FILENO)), file_(memfd_create("stderr", 0)) {
@@ -183,7 +185,7 @@ class Stderr {
   const int file_;
 };
 
-// Of a lock that stays held and is renewed often.
+// For a lock that stays held and is renewed often.
 Options lasting(const std::shared_ptr<Table>& table) {
   Options options = on_table(table);
   options.renew_after = 50ms;
@@ -191,9 +193,9 @@ Options lasting(const std::shared_ptr<Table>& table) {
   return options;
 }
 
-// Of one that is in danger, unless it is renewed, 2 s after it was taken, and
-// over as long after that: long enough for either to be told in its time on a
-// machine that stalls.
+// For a lock that is not renewed: in danger about 2 s after it was taken, and
+// expired about 2 s later.  A machine may stall for almost that long without
+// changing what is reported.
 constexpr milliseconds kEndingLease = 5s;
 constexpr milliseconds kEndingSafeTime = 2300ms;
 void let_end(Options& options) {
@@ -202,7 +204,7 @@ void let_end(Options& options) {
   options.request_timeout = 1800ms;
 }
 
-// Those that were not there before.
+// The number of threads that did not exist before.
 std::ptrdiff_t threads_since(const std::set<pid_t>& before) {
   const std::set<pid_t> now = threads_by_id();
   return std::count_if(now.begin(), now.end(),
@@ -213,8 +215,8 @@ std::ptrdiff_t threads_since(const std::set<pid_t>& before) {
 
 BOOST_AUTO_TEST_SUITE(callbacks)
 
-// A lock behind a gate that tells what happens to it.  Unless told otherwise it
-// stays held, and is renewed so often that what becomes of its row is found at
+// A lock behind a gate whose callbacks record what they are told.  By default
+// it stays held, and is renewed so often that a change of its row is noticed at
 // once.
 struct Telling {
   explicit Telling(EngineKind kind = any_engine_kind())
@@ -226,7 +228,7 @@ struct Telling {
     };
     options.on_danger = [this] { told.add("danger"); };
   }
-  // With the options as they are by then.
+  // Uses the options as they are at this call.
   void lock() {
     mutex.emplace(name, options);
     mutex->lock();
@@ -295,7 +297,7 @@ BOOST_AUTO_TEST_CASE(danger_is_told_safe_time_before_the_end) {
   BOOST_TEST((left > 0ms));
 }
 
-// A renewal that hangs comes through as soon as it is let go.
+// Renewals hang until the gate opens; then the next one succeeds.
 BOOST_AUTO_TEST_CASE(danger_is_told_again_after_a_renewal_came_through) {
   Telling x;
   let_end(x.options);
@@ -313,7 +315,7 @@ BOOST_AUTO_TEST_CASE(danger_is_told_again_after_a_renewal_came_through) {
   BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == "none");
 }
 
-// Every second, an eighth of the lease.
+// A refused renewal is retried each second, an eighth of the lease.
 BOOST_AUTO_TEST_CASE(renewal_that_is_refused_is_tried_again_in_its_lease) {
   Telling x;
   x.options.ttl = 8s;
@@ -333,7 +335,7 @@ BOOST_AUTO_TEST_CASE(renewal_that_is_refused_is_tried_again_in_its_lease) {
 
 // --- One at a time ---------------------------------------------------------
 
-// ... also if they were due first.
+// A loss is reported before alive() is asked, even if alive() was due first.
 BOOST_AUTO_TEST_CASE(loss_is_told_before_questions_that_wait) {
   Event called;
   Event go_on;
@@ -386,7 +388,7 @@ BOOST_AUTO_TEST_CASE(exception_out_of_a_callback_is_written_down_and_no_more) {
   BOOST_TEST(x.told.wait_for(2));
   x.gate.open();
   BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == kLost);
-  x.mutex->lock();  // All goes on.
+  x.mutex->lock();  // The mutex still works.
   delete_row(x.engine(), x.name);
   BOOST_TEST(x.told.wait_for(3));
   x.mutex.reset();
@@ -409,7 +411,7 @@ BOOST_AUTO_TEST_CASE(callback_may_destroy_the_last_of_its_table) {
     table = options.table;
     options.on_lost = [&](Loss loss) {
       mutex.reset();
-      // Nothing that belongs to it is called once the callback has returned.
+      // Nothing of the table is used after the callback has returned.
       told.add(table.expired() ? "gone" : "there");
       told.add(name_of(loss));
     };
@@ -424,8 +426,8 @@ BOOST_AUTO_TEST_CASE(callback_may_destroy_the_last_of_its_table) {
   BOOST_TEST(told.text() == "gone deleted");
 }
 
-// A logger goes with its table.
-BOOST_AUTO_TEST_CASE(what_is_thrown_is_told_though_the_table_is_gone) {
+// The logger went with its table, so the exception is written to stderr.
+BOOST_AUTO_TEST_CASE(exception_is_written_to_stderr_if_the_table_is_gone) {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
   Told logged;

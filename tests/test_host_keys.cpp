@@ -1,6 +1,6 @@
-// Keys of this host: an EC2 instance's (and its region), a container's agent's,
-// and those of a credential_process.  Which settings count, how the service is
-// asked or the program run, and what their answers are worth.
+// Keys of this host: from an EC2 instance's metadata service (with its region),
+// from a container's agent, and from a credential_process.  Which settings
+// count, what is asked or run, and which answers are accepted.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +23,7 @@
 #include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "tests/support/stamps.hpp"
 #include "tests/support/waiting.hpp"
 
 using namespace ddbmutex;
@@ -53,7 +54,7 @@ KeySourcePtr service_at(Instance service) {
   });
 }
 
-// Keys at hand, which count how often they were asked for.
+// A source that has keys.  It counts how often it is asked.
 KeySourcePtr kept_keys(int* asked) {
   return tests::source_of([asked](const Fetch&) {
     if (asked != nullptr) ++*asked;
@@ -61,7 +62,7 @@ KeySourcePtr kept_keys(int* asked) {
   });
 }
 
-// With the keys that are given, the instance's region.
+// A source that adds the instance's region to these keys.
 KeySourcePtr with_region(const KeySourcePtr& keys, const Home& home) {
   ChainOptions options;
   options.own = keys;
@@ -75,12 +76,12 @@ struct Host : Home {
     anew();
   }
 
-  // A source that has asked nobody yet.
+  // Makes a source that has no token yet.
   void anew() { source = service_at(settings_in(*this)); }
   KeyOutcome asked() { return tests::asked(*source); }
   std::string answer() { return said(asked()); }
   void is(const std::string& json) { aws.control("POST", "/imds", json); }
-  // "PutToken ListRoles": what was asked, in order, since the last look.
+  // What the service was asked since the last call: "PutToken ListRoles".
   std::string operations() {
     std::string text;
     const tests::AwsLog log = aws.log();
@@ -130,7 +131,7 @@ BOOST_AUTO_TEST_CASE(token_that_is_refused_is_replaced_once) {
   instance.is(R"({"forget_tokens":true})");
   BOOST_TEST(instance.answer() == kFound);
   BOOST_TEST(instance.operations() == "ListRoles PutToken ListRoles GetRole");
-  instance.is(R"({"token_seconds":0})");  // None of them is any good.
+  instance.is(R"({"token_seconds":0})");  // Each token has expired at once.
   instance.anew();
   const std::string text = instance.answer();
   BOOST_TEST(has(text, "failed: EC2 metadata service at http://127.0.0.1:"));
@@ -182,7 +183,6 @@ constexpr const char* kRelative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
 constexpr const char* kFull = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
 constexpr const char* kTokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
 constexpr const char* kToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
-constexpr const char* kTokenText = "the-very-secret-token";
 
 KeySourcePtr agent_of(const Environment& environment) {
   const ContainerSettings settings = container_settings(environment);
@@ -201,7 +201,7 @@ struct Container : Home {
   KeyOutcome asked() { return tests::asked(*source()); }
   std::string answer() { return said(asked()); }
   int requests() const { return aws.log().count("container"); }
-  // What the agent wants to be told.
+  // The agent refuses any other token from now on.
   void wants(const std::string& token) {
     aws.control("POST", "/container", R"({"authorization":")" + token + "\"}");
   }
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(full_uri_of_any_other_host_is_broken_and_not_asked) {
       {"http://user:the-very-secret@127.0.0.1/", "is not an http"},
       {"http://127.0.0.1/#fragment", "is not an http"},
       {"http://127.0.0.1/\r\nX: y", "is not an http"},
-      {"http://127.0.0.1?a=b/../", nullptr},  // A query, and well.
+      {"http://127.0.0.1?a=b/../", nullptr},  // A query is accepted.
       {"http://[::1%25lo]/", "is not an http"},
       {"ftp://127.0.0.1/", "is not an http"},
       {"127.0.0.1/a", "is not an http"},
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(full_uri_of_any_other_host_is_broken_and_not_asked) {
     const std::string text = said(tests::asked(*agent_of(home.environment())));
     BOOST_TEST(text == "broken: " + settings.error);
     BOOST_TEST(!has(text, "the-very-secret"));
-    // What is before a query, if there can be no password.
+    // The URL is shown up to its query, unless it may have a password.
     const std::string url = c.text;
     const std::string shown =
         ddbmutex::sigv4::in_quotes(url.substr(0, url.find('?')));
@@ -319,9 +319,9 @@ KeySourcePtr process_keys(const std::string& command,
   });
 }
 
-// Scripts of a directory of their own.
+// A directory with a script that serves as the program.
 struct Scripts : Home {
-  // A shell script as a program.
+  // A source that runs this shell script.
   KeySourcePtr source(const std::string& script) const {
     return process_keys("/bin/sh '" + write("script", script) + "'", kPlace);
   }
@@ -335,7 +335,7 @@ struct Scripts : Home {
     std::getline(stream, text, '\0');
     return text;
   }
-  // The number in a file that a script writes, waited for.
+  // Waits for a file with a number that the script writes.
   pid_t pid_in(const char* name) const {
     BOOST_TEST_REQUIRE(tests::eventually(
         [&] { return file(name).find('\n') != std::string::npos; }));
@@ -343,20 +343,12 @@ struct Scripts : Home {
   }
 };
 
-// Neither ended nor a zombie, for whose parent need not be ours.
-bool runs(pid_t pid) {
-  std::ifstream stream("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(stream, text);
-  const auto name_ends = text.rfind(')');
-  return name_ends != text.npos && text[name_ends + 2] != 'Z';
-}
-
+// An orphan's new parent may not reap it, so a zombie counts as ended.
 bool ends(pid_t pid) {
-  return tests::eventually([pid] { return !runs(pid); });
+  return tests::eventually([pid] { return !tests::Stamps::is_running(pid); });
 }
 
-// No child of ours by that number is left, alive or not.
+// Whether this process has no child of that number, alive or zombie.
 bool was_reaped(pid_t pid) {
   siginfo_t info = {};
   return waitid(P_PID, static_cast<id_t>(pid), &info,
@@ -374,14 +366,14 @@ std::string joined(std::string_view command) {
   return text;
 }
 
-// A line of /proc/PID/status.
+// The signals in a line of /proc/PID/status.
 unsigned long long mask_in(const std::string& status, const char* name) {
   const auto at = status.find(name);
   BOOST_TEST_REQUIRE(at != status.npos);
   return std::stoull(status.substr(at + std::string(name).size()), nullptr, 16);
 }
 
-// Puts a signal's disposition back.
+// Sets a signal's disposition while this exists.
 class Disposition {
  public:
   Disposition(int signal, void (*handler)(int)) : signal_(signal) {
@@ -469,7 +461,7 @@ BOOST_AUTO_TEST_CASE(what_a_failing_program_says_on_stderr_is_shown) {
              failed + "Error: it is over / run corp-login");
   BOOST_TEST(saying("a\x1b[2J\xe2\x80\xae\x7f\tb") ==
              failed + R"(a\x1b[2J\u202e\x7f\tb)");
-  // Of a long text the end is shown, where the reason is.
+  // Of a long text, only the end is shown: it has the reason.
   std::string much;
   while (much.size() < 100000) much += "  File \"x.py\", line 1\n";
   const std::string end = saying(much + "ValueError: no\n");
@@ -497,7 +489,7 @@ BOOST_AUTO_TEST_CASE(secrets_that_a_program_says_on_stderr_are_hidden) {
       BOOST_TEST(!has(told, part), told);
     }
   }
-  // A secret that does not look like one, but is in its document.
+  // This secret does not look like one, but the program's document has it.
   const std::string told = said(tests::asked(*scripts.source(
       "echo '{\"Version\":1,\"AccessKeyId\":\"i\",\"SecretAccessKey\":\"" +
       plain + "\"}'\necho 'bad " + plain + "' >&2\nexit 1\n")));
@@ -506,19 +498,25 @@ BOOST_AUTO_TEST_CASE(secrets_that_a_program_says_on_stderr_are_hidden) {
 }
 
 BOOST_AUTO_TEST_CASE(program_that_takes_too_long_is_ended_with_its_children) {
-  const Scripts scripts;
-  const std::string children = "sleep 1000 &\necho $! >child\nwait\n";
-  for (const std::string& trap :
-       {std::string(), std::string("trap '' TERM\n")}) {
-    const KeyOutcome outcome = tests::asked(
-        *scripts.source("cd '" + scripts.root.string() + "'\n" + trap +
-                        "echo $$ >self\n" + children + children),
-        4s);  // In which it has begun.
-    BOOST_TEST(has(said(outcome),
-                   "failed: credential_process of profile \"x\": the program "
-                   "did not end in "));
-    BOOST_TEST(was_reaped(scripts.pid_in("self")));
-    BOOST_TEST(ends(scripts.pid_in("child")));
+  const std::string child = "sleep 1000 &\necho $! >child\nwait\n";
+  for (const std::string trap : {"", "trap '' TERM\n"}) {
+    // It must begin within its four seconds.
+    const std::string wrong = tests::undisturbed(1s, [&]() -> std::string {
+      const Scripts scripts;
+      const std::string text = said(
+          tests::asked(*scripts.source("cd '" + scripts.root.string() + "'\n" +
+                                       trap + "echo $$ >self\n" + child),
+                       4s));
+      if (!has(text,
+               "failed: credential_process of profile \"x\": the program did "
+               "not end in ")) {
+        return text;
+      }
+      if (scripts.file("child").empty()) return "it did not begin in time";
+      if (!was_reaped(scripts.pid_in("self"))) return "it was not reaped";
+      return ends(scripts.pid_in("child")) ? "" : "its child lives on";
+    });
+    BOOST_TEST(wrong == "", trap << wrong);
   }
 }
 
@@ -528,12 +526,12 @@ BOOST_AUTO_TEST_CASE(program_that_ended_is_not_waited_for_by_its_pipe) {
       "cd '" + scripts.root.string() + "'\nsleep 1000 &\necho $! >child\n" +
       "echo '" + kDocument + "'\n"));
   BOOST_TEST(said(outcome) == std::string("found: ") + kPlace);
-  const pid_t child = scripts.pid_in("child");  // A daemon, and lives on.
-  BOOST_TEST(runs(child));
+  const pid_t child = scripts.pid_in("child");  // A daemon that lives on.
+  BOOST_TEST(tests::Stamps::is_running(child));
   kill(child, SIGKILL);
 }
 
-// Then the kernel reaps, and tells nobody the status.
+// Then the kernel reaps the program itself, and its exit status is lost.
 BOOST_AUTO_TEST_CASE(keys_are_found_where_sigchld_is_ignored) {
   const Disposition ignored(SIGCHLD, SIG_IGN);
   const Scripts scripts;
@@ -577,7 +575,7 @@ BOOST_AUTO_TEST_CASE(program_has_default_signals_and_a_group_of_its_own) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  // Programs, for a shell has dispositions of its own.
+  // Not by a shell, which changes dispositions.
   const KeyOutcome outcome = tests::asked(*process_keys(
       "dd if=/proc/self/status of='" + (scripts.root / "status").string() + "'",
       kPlace));
@@ -588,7 +586,7 @@ BOOST_AUTO_TEST_CASE(program_has_default_signals_and_a_group_of_its_own) {
   BOOST_TEST(has(said(outcome), "wrote nothing"));
   const std::string status = scripts.file("status");
   BOOST_TEST(mask_in(status, "SigBlk:") == 0u);
-  // But for two that are the C library's own.
+  // Without the two signals that the C library uses itself.
   BOOST_TEST((mask_in(status, "SigIgn:") & 0x7fffffff) == 0u);
   // "PID (dd) STATE PARENT GROUP ..."
   int pid = 0, group = 0;

@@ -1,7 +1,6 @@
-// One exchange of HTTP: it is sent once and as given, its answer is its own and
-// whole, and it ends: also before servers and proxies that send without end, as
-// fast as they can.  A limit on bytes ends these early, so every promised bound
-// holds and no processor is kept busy.
+// One exchange of HTTP.  Its request is sent once and as given, and its answer
+// is complete and belongs to it.  It also ends with servers and proxies that
+// send without end, as fast as they can: a limit on bytes ends it early.
 #include <signal.h>
 
 #include <algorithm>
@@ -71,7 +70,7 @@ BOOST_AUTO_TEST_SUITE(http)
 
 namespace {
 
-// Drives until the server has read a request, whose answer hangs.
+// Drives until the server has read so many requests; the last answer hangs.
 void drive_until_read(Exchange& exchange, ScriptedServer& server, int count) {
   while (server.request_count() < count)
     drive(exchange, BootClock::now() + 1ms, nullptr);
@@ -166,7 +165,7 @@ BOOST_FIXTURE_TEST_CASE(headers_without_end_are_too_large, Fixture) {
   BOOST_TEST(answer.status == 0);
 }
 
-// -- No answer, or half a one ------------------------------------------------
+// -- No answer, or half of one -----------------------------------------------
 
 BOOST_FIXTURE_TEST_CASE(answer_that_is_no_http_is_broken, Fixture) {
   for (const char* text :
@@ -199,7 +198,7 @@ BOOST_FIXTURE_TEST_CASE(answer_cut_anywhere_is_broken, Fixture) {
 
 // -- Exactly once ------------------------------------------------------------
 
-// libcurl would send it again, and answer 200.
+// libcurl by itself would send the request again, and report 200.
 BOOST_FIXTURE_TEST_CASE(
     kept_connection_that_dies_of_a_request_is_broken_and_sent_once, Fixture) {
   const int rounds = 100;
@@ -229,9 +228,11 @@ namespace {
 
 const std::string kStray = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray";
 
-// Bytes that come when their answer has been read, and before the next request.
-void check_that_strays_are_not_believed(ScriptedServer& server,
-                                        Exchange& exchange) {
+}  // namespace
+
+// The server sends more bytes after its answer, before the next request.
+BOOST_FIXTURE_TEST_CASE(answer_that_came_before_its_request_is_not_believed,
+                        Fixture) {
   for (const std::string& stray :
        {kStray, std::string("x"), std::string("\r\n")}) {
     const int connections = server.connection_count();
@@ -250,15 +251,8 @@ void check_that_strays_are_not_believed(ScriptedServer& server,
   BOOST_TEST(server.request_count() == 6);
 }
 
-}  // namespace
-
-BOOST_FIXTURE_TEST_CASE(answer_that_came_before_its_request_is_not_believed,
-                        Fixture) {
-  check_that_strays_are_not_believed(server, exchange);
-}
-
-// A server that sends an answer as soon as it is connected to.  If that arrives
-// after our check, it is believed.
+// A server that sends an answer as soon as it is connected to.  The library
+// cannot tell if it arrives only after its check, so it is tried again.
 BOOST_FIXTURE_TEST_CASE(answer_before_the_first_request_is_not_believed,
                         Fixture) {
   Reply greeting;
@@ -341,7 +335,7 @@ BOOST_FIXTURE_TEST_CASE(tls_leaves_the_threads_signals_as_they_were,
   sigemptyset(&sigpipe);
   sigaddset(&sigpipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &sigpipe, &before);
-  raise(SIGPIPE);  // The program's own, still to be dealt with by it.
+  raise(SIGPIPE);  // The program's own signal, which must stay pending.
   ask(exchange, server.url());
   const timespec no_wait = {0, 0};
   BOOST_TEST(sigtimedwait(&sigpipe, nullptr, &no_wait) == SIGPIPE);
@@ -415,7 +409,7 @@ BOOST_AUTO_TEST_SUITE(floods)
 
 namespace {
 
-// What is sent, once and then without end.
+// Sends `begin` once, and then `filler` without end.
 struct Flood {
   const char* name;
   std::string begin;
@@ -478,6 +472,13 @@ constexpr std::uint64_t kMostBytes =
     2 * ddbmutex::dynamodb::kMostAnswerBytes + (16 << 20);
 static_assert(kMostBytes < Reply::kFlood);
 
+// So that the limit on bytes ends a flood, not the time.
+HttpOptions without_haste() {
+  HttpOptions options;
+  options.connect_timeout = 10min;
+  return options;
+}
+
 std::uint64_t bytes_of_a_connection(const ScriptedServer& server) {
   return server.bytes_sent() /
          static_cast<std::uint64_t>(std::max(server.connection_count(), 1));
@@ -487,9 +488,7 @@ std::uint64_t bytes_of_a_connection(const ScriptedServer& server) {
 
 BOOST_DATA_TEST_CASE(flood_of_an_answer_is_ended_early, kAnswers, flood) {
   ScriptedServer server;
-  HttpOptions options;
-  options.connect_timeout = 10min;  // It is bytes that end it.
-  Exchange exchange(options);
+  Exchange exchange(without_haste());
   server.script(reply_of(flood));
   const HttpAnswer answer = ask(exchange, server.url());
   BOOST_TEST((answer.transport == Transport::too_large ||
@@ -502,9 +501,7 @@ BOOST_DATA_TEST_CASE(flood_of_a_proxy_is_ended_early, kAnswersToConnect,
                      flood) {
   ScriptedServer proxy;
   const Proxied proxied(proxy.url());
-  HttpOptions options;
-  options.connect_timeout = 10min;  // It is bytes that end it.
-  Exchange exchange(options);
+  Exchange exchange(without_haste());
   proxy.script(reply_of(flood));
   const HttpAnswer answer = ask(exchange, "https://locks.example/");
   BOOST_TEST((answer.transport == Transport::unreachable));
@@ -519,9 +516,7 @@ BOOST_DATA_TEST_CASE(flood_of_a_handshake_is_ended_early,
   server.greet(reply_of(flood));
   std::string url = server.url();
   url.replace(0, 4, "https");
-  HttpOptions options;
-  options.connect_timeout = 10min;  // It is bytes that end it.
-  Exchange exchange(options);
+  Exchange exchange(without_haste());
   std::optional<Proxied> proxied;
   if (by_proxy) proxied.emplace(url);
   const HttpAnswer answer =
@@ -559,7 +554,8 @@ struct Flooded {
 
   ScriptedServer server{nullptr, ScriptedServer::Scheme::https};
   ScriptedServer proxy;
-  std::optional<Proxied> proxied;  // Until nothing is sent any more.
+  std::optional<Proxied>
+      proxied;  // Outlives the table, which sends through it.
   std::shared_ptr<ddbmutex::Table> table =
       tests::with_clock(std::make_shared<ddbmutex::Table>(table_options()));
   ddbmutex::DdbMutex held{"held", options()};
@@ -567,8 +563,8 @@ struct Flooded {
 
 }  // namespace
 
-// Without counts, only the time to connect ends a call in which libcurl goes on
-// reading.
+// If the kernel does not count bytes, only the time limit for connecting ends
+// such a call.
 BOOST_AUTO_TEST_CASE(connecting_ends_in_time_where_the_kernel_counts_no_bytes) {
   Flooded it;
   const tests::Uncounted uncounted;

@@ -1,5 +1,6 @@
-// Every source of keys, end to end; and whether AWS's own tools find the same.
-// The key services are stand-ins that check what the real ones check
+// Every source of keys, end to end: a process takes a lock with its keys.  And
+// the same configurations beside AWS's own tools, which must find the same
+// keys. The key services are stand-ins that check what the real ones check
 // (tests/aws).
 #include <sys/stat.h>
 
@@ -37,59 +38,39 @@ using namespace std::chrono_literals;
 using tests::Agent;
 using tests::eventually;
 using tests::has;
+using tests::Stage;
 using witness::Combination;
 using witness::Outcome;
 using witness::Outcomes;
 using witness::Placed;
 using witness::Witness;
 
-// A process that finds its keys where AWS's tools do takes a lock through a
-// gateway that checks each signature and each key's time, over TLS.  Nothing
-// that it says, in its log, its errors and its counters, may hold a secret.
+// --- End to end --------------------------------------------------------------
+
+// A process finds its keys where AWS's tools would.  It takes a lock over TLS,
+// through a gateway that checks each signature and that its keys have not
+// expired.  Neither its log nor its errors and counters may contain a secret.
 //
-// Not here, for their addresses are AWS's own: a container's relative URI, and
-// a metadata service that nobody has configured.
+// Two sources are missing here, because their addresses are AWS's own: a
+// container's relative URI, and a metadata service that nobody has configured.
 BOOST_AUTO_TEST_SUITE(aws_sources)
 
 namespace {
 
-const std::string kRole = tests::Stage::kRole;
 const tests::AwsKeys kUser = {"AKIDSOURCE", "the-secret-of-the-source-user"};
-const std::string kIdentity = tests::Stage::kIdentity;
 const std::string kAlice = "arn:aws:iam::123456789012:user/alice";
 const std::string kLogin = "refresh-token-of-a-login";
 const std::string kSignOn = "access-token-of-a-sign-on";
 
-// A process to be, with all that these sources need.
-struct Stage : tests::Stage {
-  Stage() {
-    // An engine's own proxy settings are none of this.
-    set("no_proxy", "127.0.0.1,localhost");
-    aws.user(kUser);
-    aws.sso_token(kSignOn, 1h);
-  }
+struct KeyStage : Stage {
+  // The machine's proxy settings do not count.
+  KeyStage() { set("no_proxy", "127.0.0.1,localhost"); }
 
-  void config(const std::string& text) const { write(".aws/config", text); }
-  void credentials(const std::string& text) const {
-    write(".aws/credentials", text);
-  }
-  void source_user(const std::string& profile) const {
-    credentials("[" + profile +
-                "]\naws_access_key_id = " + kUser.access_key_id +
-                "\naws_secret_access_key = " + kUser.secret_access_key + "\n");
-  }
-  void sign_on(const std::string& name) const {
-    fs::create_directories(home.root / ".aws/sso/cache");
-    write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex(name) + ".json",
-          R"({"accessToken":")" + kSignOn +
-              R"(","expiresAt":"2099-01-01T00:00:00Z"})");
-  }
-  // With `aws login`; its keys have ended.
+  // Somebody has signed on with `aws login`, and the keys have expired.
   void login() {
-    config("[default]\nlogin_session = " + kAlice + "\n");
+    write(".aws/config", "[default]\nlogin_session = " + kAlice + "\n");
     const std::string key = tests::pem_of("P-256");
     aws.login_token(kLogin, "client", key, 1h);
-    fs::create_directories(home.root / ".aws/login/cache");
     write(".aws/login/cache/" + ddbmutex::sigv4::sha256_hex(kAlice) + ".json",
           R"({"accessToken":{"accessKeyId":"AKIDOLD",)"
           R"("secretAccessKey":"old-secret-of-a-login",)"
@@ -98,8 +79,8 @@ struct Stage : tests::Stage {
           R"("clientId":"client","refreshToken":")" +
               kLogin + R"(","dpopKey":)" + tests::json_string(key) + "}");
   }
-  // Which secret stands in what the agent has said, its log whole; empty if
-  // none does.
+  // Ends the agent, and returns the secret that it has told in its log, in its
+  // complaints or in `more`; empty if it has told none.
   std::string secret_told_by(Agent& agent, const std::string& more = {}) {
     agent.end();
     const std::string all = more + log() + agent.process().complaints();
@@ -113,51 +94,26 @@ struct Stage : tests::Stage {
 
 struct Source {
   const char* name;
-  const char* told;  // A part of what the log says where keys are from.
-  std::function<void(Stage&)> set_up;
+  const char* told;  // Part of what the log calls the source.
+  std::function<void(KeyStage&)> set_up;
 };
 
 std::ostream& operator<<(std::ostream& out, const Source& source) {
   return out << source.name;
 }
 
-void process(Stage& it) {
-  const tests::AwsKeys keys = it.aws.issue(1h);
-  it.write("keys.json", R"({"Version":1,"AccessKeyId":")" + keys.access_key_id +
-                            R"(","SecretAccessKey":")" +
-                            keys.secret_access_key + R"(","SessionToken":")" +
-                            keys.session_token + R"(","Expiration":")" +
-                            keys.expiration + R"("})");
-  it.config("[default]\ncredential_process = cat '" +
-            (it.home.root / "keys.json").string() + "'\n");
-}
-
 const std::vector<Source>& sources() {
   static const std::vector<Source> all = {
       {"credentials_file", "profile \"default\"",
-       [](Stage& it) {
-         const tests::AwsKeys keys = it.aws.issue(1h);
-         it.credentials("[default]\naws_access_key_id = " + keys.access_key_id +
-                        "\naws_secret_access_key = " + keys.secret_access_key +
-                        "\naws_session_token = " + keys.session_token + "\n");
-       }},
+       [](KeyStage& it) { it.credentials_file(it.aws.issue(1h)); }},
       {"role_of_a_source_profile", "role/locker",
-       [](Stage& it) {
-         it.config("[default]\nrole_arn = " + kRole +
-                   "\nsource_profile = user\n");
-         it.source_user("user");
-       }},
+       [](KeyStage& it) { it.role_of(kUser); }},
       {"sign_on_by_session", "profile \"default\"",
-       [](Stage& it) {
-         it.config(
-             "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
-             "sso_role_name = locker\n[sso-session work]\n"
-             "sso_region = us-east-1\nsso_start_url = https://work.example\n");
-         it.sign_on("work");
-       }},
+       [](KeyStage& it) { it.single_sign_on(kSignOn); }},
       {"login_that_has_to_be_refreshed", "login_session of profile \"default\"",
-       [](Stage& it) { it.login(); }},
-      {"credential_process", "credential_process", process},
+       [](KeyStage& it) { it.login(); }},
+      {"credential_process", "credential_process",
+       [](KeyStage& it) { it.credential_process(); }},
   };
   return all;
 }
@@ -165,10 +121,10 @@ const std::vector<Source>& sources() {
 }  // namespace
 
 BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of, sources(), source) {
-  Stage it;
+  KeyStage it;
   source.set_up(it);
   Agent agent(it.engine.table(), it.environment());
-  // No request but these three, however long it takes.
+  // There are exactly three requests, however slow the machine is.
   agent.make("a", tests::fresh_name(), "auto_renew=0 request_timeout=20000");
   const std::string locked = agent.ask("lock a");
   BOOST_TEST(locked == "true", locked << ": " << agent.ask("why a"));
@@ -184,17 +140,17 @@ BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of, sources(), source) {
 
 namespace {
 
-// Seconds for which a lock is held with keys that end; `make soak` has more.
+// How long to hold a lock with keys that expire; `make soak` holds it longer.
 int seconds_of_holding() {
   const char* told = std::getenv("DDBMUTEX_HOLD_S");
   return told != nullptr ? std::atoi(told) : 12;
 }
 
-// Long enough for a machine that stands still.
+// No request is given up because the machine stands still.
 constexpr const char* kHeld = "request_timeout=20000";
 
-// Asks again and again, for that long, whether all is well, and has the lock
-// renewed: with the keys that there are then.
+// Renews the lock again and again for that long, with whatever keys there are,
+// and checks that it is held.
 void hold_for(Agent& agent, std::chrono::nanoseconds time) {
   const auto end = ddbmutex::BootClock::now() + time;
   while (ddbmutex::BootClock::now() < end) {
@@ -206,10 +162,10 @@ void hold_for(Agent& agent, std::chrono::nanoseconds time) {
 
 }  // namespace
 
-// No request is ever signed with keys that are over, and nobody hears of it.
-// New ones are fetched when a third of the time is left.
+// No request is signed with expired keys, and the program notices nothing: new
+// keys are fetched when a third of the time is left.
 BOOST_AUTO_TEST_CASE(lock_is_held_while_keys_end_every_nine_seconds) {
-  Stage it;
+  KeyStage it;
   it.web_identity();
   it.aws.lifetime(9s);
   Agent agent(it.engine.table(), it.environment());
@@ -233,17 +189,16 @@ BOOST_AUTO_TEST_CASE(lock_is_held_while_keys_end_every_nine_seconds) {
   BOOST_TEST(it.secret_told_by(agent) == "");
 }
 
-// As when a session is ended before its time: the first that the library hears
-// of it is DynamoDB's word.
+// As when a session is ended early: the library learns it from DynamoDB.
 BOOST_AUTO_TEST_CASE(keys_that_dynamodb_says_have_expired_are_replaced_unseen) {
-  Stage it;
+  KeyStage it;
   it.web_identity();
   it.aws.lifetime(2s);
   tests::AwsFault wrong{"sts", "*", "alter"};
   wrong.set = {{"Expiration", "2099-01-01T00:00:00Z"}};
   it.aws.fault(wrong);
   Agent agent(it.engine.table(), it.environment());
-  // Renewed by hand alone: of two at once both would find the old keys.
+  // No automatic renewal: two requests at once could both use the old keys.
   agent.make("a", tests::fresh_name(), std::string(kHeld) + " auto_renew=0");
   BOOST_REQUIRE(agent.ask("begin a lock") == "begun");
   const auto fetches = [&] {
@@ -276,9 +231,9 @@ namespace {
 
 constexpr std::size_t kFewest = 60;
 
-// What is excepted is so of these versions: Debian 12's, and that which the
-// lock file has.  Later ones of botocore know more and differ elsewhere; these
-// are heard, but decide nothing.
+// The exceptions in the combinations are about these versions: Debian 12's
+// botocore, and the SDK of the lock file.  Another botocore is asked too, but
+// its answers decide nothing.
 const std::map<std::string, std::string> kVersions = {{"botocore", "1.29."},
                                                       {"js", "3.967."}};
 
@@ -313,7 +268,7 @@ std::vector<Combination> read_all() {
   return all;
 }
 
-// `text` with what stands for {home} and so on.
+// The text with the places for "{home}" and so on.
 std::string filled_in(std::string text,
                       const std::map<std::string, std::string>& places) {
   for (const auto& [name, place] : places) {
@@ -330,8 +285,8 @@ void write(const fs::path& path, const std::string& text, bool is_script) {
   BOOST_TEST_REQUIRE(chmod(path.c_str(), is_script ? 0700 : 0600) == 0);
 }
 
-// In a home directory of its own, made anew: who has read a token may have
-// written another one.
+// Places the combination in a new home directory.  A tool that has read a
+// token there may have replaced it, so each gets its own.
 Placed placed(const Combination& combination, const fs::path& root,
               std::map<std::string, std::string> places) {
   const fs::path home = root / combination.name;
@@ -348,8 +303,7 @@ Placed placed(const Combination& combination, const fs::path& root,
   const char* path = std::getenv("PATH");
   result.variables = {{"HOME", home.string()},
                       {"PATH", path == nullptr ? "/usr/bin:/bin" : path},
-                      // To botocore, which else calls STS in us-east-1; later
-                      // versions do so by themselves.
+                      // Else botocore 1.29 calls STS in us-east-1.
                       {"AWS_STS_REGIONAL_ENDPOINTS", "regional"},
                       // Seconds, for the metadata service.
                       {"AWS_METADATA_SERVICE_TIMEOUT", "20"},
@@ -363,13 +317,13 @@ Placed placed(const Combination& combination, const fs::path& root,
   return result;
 }
 
-// In PEM, of whoever has signed on with `aws login`.
+// The key of a sign-on with `aws login`, in PEM.
 const std::string& login_key() {
   static const std::string pem = tests::pem_of("P-256");
   return pem;
 }
 
-// Whom the combinations mean.
+// Registers the users, roles and tokens that the combinations use.
 void introduce(tests::Aws& aws) {
   aws.user({"AKIASOURCE", "secret-source"});
   aws.role({"arn:aws:iam::123456789012:role/locker"});
@@ -381,7 +335,7 @@ void introduce(tests::Aws& aws) {
   aws.refresh_token("sso-refresh", "sso-client", 1h);
   aws.login_token("login-refresh", "arn:aws:signin:::devtools/same-device",
                   login_key(), 1h);
-  // One for whoever asks.
+  // Every tool may use the same refresh token.
   aws.control("POST", "/oidc", R"({"rotate": false})");
   aws.control("POST", "/container", R"({"authorization": "container-token"})");
 }
@@ -395,7 +349,7 @@ std::map<std::string, std::string> places_of(const tests::Aws& aws) {
   const std::string container = aws.plain_url("container");
   places["{container-by-name}"] =
       "http://localhost" + container.substr(container.rfind(':'));
-  // Within a text of JSON.
+  // Goes into a JSON string that has its quotes already.
   const std::string key = tests::json_string(login_key());
   places["{login-key}"] = key.substr(1, key.size() - 2);
   return places;
@@ -405,8 +359,8 @@ std::string script(const std::string& name) {
   return (tests::project() / "tests/witness" / name).string();
 }
 
-// Whether that witness agrees; it has to, unless it is excepted, and then it
-// must not.
+// Whether that witness agrees.  It must, unless the combination has an
+// exception for it; then it must not.
 bool confirms(const Combination& combination, const Testimony& testimony,
               const std::string& facet, const Outcome& ours) {
   const auto& [who, outcomes, is_binding] = testimony;
@@ -428,7 +382,7 @@ bool confirms(const Combination& combination, const Testimony& testimony,
   return false;
 }
 
-// By how many witnesses a facet is confirmed; how often each.
+// [n]: how many facets n witnesses confirm.
 using Tally = std::array<int, 3>;
 
 void compare(const Combination& combination, const Outcomes& ours,
@@ -458,7 +412,8 @@ void compare(const Combination& combination, const Outcomes& ours,
   }
 }
 
-// Half of them, by the seed of `make test`; `make soak` has all.
+// Every second one, beginning at the first or the second by the seed of
+// `make test`; all of them in `make soak`.
 std::vector<Combination> by_lot(const std::vector<Combination>& all) {
   BOOST_TEST(all.size() >= kFewest);
   if (std::getenv("DDBMUTEX_WITNESS_WHOLE") != nullptr) return all;

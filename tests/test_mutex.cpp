@@ -1,13 +1,13 @@
-// DdbMutex as the header promises it, in one thread and on both engines: what
-// is sent, what stands in the table, who gets in and when.  Also its types,
-// programs with another locale, and the largest items.  Another Table is to it
-// as another process.
+// DdbMutex as its header promises it, used by one thread on both engines: what
+// is sent, what is stored, who gets the lock and when.  Also its types,
+// programs with another locale, and the largest items.  A second Table stands
+// for a second process, because the two share nothing.
 #include <malloc.h>
-#include <strings.h>
 
 #include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <cctype>
 #include <chrono>
 #include <clocale>
 #include <cmath>
@@ -84,7 +84,7 @@ BOOST_DATA_TEST_CASE(lock_and_unlock_are_one_put_and_one_delete, kEngines,
   DdbMutex first(fresh_name(), unhurried(table));
   first.lock();
   first.unlock();
-  // To learn DynamoDB's time, the first lock of a process looks first.
+  // The first lock of a process begins with a look, to learn DynamoDB's time.
   BOOST_TEST(actions(gate.server()) == "GetItem PutItem DeleteItem");
   BOOST_TEST(counts(table->stats()) == "Put 1 Update 0 Delete 1 Get 1 other 0");
   BOOST_TEST(table->stats().requests() == 3u);
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(destructor_unlocks) {
 
 // --- Rows that others write ------------------------------------------------
 
-// DynamoDB's clock is known, and by it all of them look long over.
+// DynamoDB's clock is known, and by that clock all of them have expired.
 BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
   Engine& engine = Engine::running(kind);
   const auto table = table_at(engine);
@@ -201,7 +201,7 @@ struct SetClock {
 };
 std::atomic<std::int64_t> SetClock::ms{0};
 
-// Throws at one of its readings.
+// A clock that throws at one of its readings.
 struct ThrowingClock {
   using duration = milliseconds;
   using rep = duration::rep;
@@ -216,15 +216,15 @@ struct ThrowingClock {
 };
 std::atomic<int> ThrowingClock::readings_left{0};
 
-// With an exception at that reading of the caller's clock.  False: it was not
-// read so often.
+// Tries to lock while the given reading of the caller's clock throws.  False if
+// the clock was not read so often.
 bool throws_at(int reading, DdbMutex& mutex) {
   ThrowingClock::readings_left = 0;
   const auto until = ThrowingClock::now() + 200ms;
   ThrowingClock::readings_left = reading;
   try {
     if (mutex.try_lock_until(until)) mutex.unlock();
-  } catch (const ddbmutex::Error&) {  // It got no answer in time.
+  } catch (const ddbmutex::Error&) {  // No answer came in time.
   } catch (const std::runtime_error&) {
     return true;
   }
@@ -233,7 +233,7 @@ bool throws_at(int reading, DdbMutex& mutex) {
 
 }  // namespace
 
-// The take that is under way may be applied: then nobody has the lock.
+// The take in flight may still be applied.  Then it must be released.
 BOOST_AUTO_TEST_CASE(clock_that_throws_amid_a_take_leaves_nothing_behind) {
   for (const bool answered : {true, false}) {
     Gate gate;
@@ -254,8 +254,8 @@ BOOST_AUTO_TEST_CASE(clock_that_throws_amid_a_take_leaves_nothing_behind) {
   }
 }
 
-// The take that was under way when its time was up may be applied when the call
-// has long returned.
+// The take that was in flight at the deadline may be applied long after the
+// call has returned.
 BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
   Gate gate;
   const std::string name = fresh_name();
@@ -263,12 +263,12 @@ BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
   write_row(gate.engine(), name, live_record());
   SetClock::ms = 0;
   std::atomic<bool> got{true};
-  // By a clock that stands still, its time is never up.
+  // This clock stands still, so the deadline does not come.
   Aside aside([&] {
     got = mutex.try_lock_until(SetClock::time_point(milliseconds(2000)));
   });
   const auto puts = [&] { return count_of(gate.server(), "PutItem"); };
-  // Refused, for it looks again.
+  // A take was refused if a look follows it.
   const auto looks_after = [&](int count) {
     return eventually([&] {
       return puts() == count &&
@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
   gate.once("PutItem", Gate::held());
   delete_row(gate.engine(), name);
   BOOST_TEST_REQUIRE(eventually([&] { return puts() == 2; }));
-  // From now on it is to find the lock held by another.
+  // From now on the waiter finds the lock held by another.
   write_row(gate.engine(), name, live_record());
   gate.always("GetItem",
               [](Engine&, const SeenRequest&) { return found(live_record()); });
@@ -299,7 +299,8 @@ BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
   BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
 }
 
-// Only a thread of this process is known to have held the lock.
+// The lock was last held by a thread of this process.  Nobody knows whether
+// another process holds it now, so the call reports a timeout.
 BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
   std::atomic<bool> away{false};
   ScriptedServer server([&](const SeenRequest& request) {
@@ -312,7 +313,7 @@ BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
   DdbMutex mutex("x", options);
   mutex.lock();
   SetClock::ms = 0;
-  // By a clock that stands still, its time is never up.
+  // This clock stands still, so the deadline does not come.
   Aside aside([&] {
     (void)mutex.try_lock_until(SetClock::time_point(milliseconds(200)));
   });
@@ -321,10 +322,10 @@ BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
   BOOST_TEST(server.wait_for_requests(4));
   SetClock::ms = 10'000;
   BOOST_TEST(aside.thrown() == words(Errc::timed_out));
-  server.stop();  // What may have been applied is not waited for.
+  server.stop();  // Ends the take in flight.
 }
 
-// --- Locks of the dead -----------------------------------------------------
+// --- Locks of holders that died --------------------------------------------
 
 BOOST_DATA_TEST_CASE(poller_takes_what_it_saw_unchanged_for_a_lease, kEngines,
                      kind) {
@@ -338,7 +339,7 @@ BOOST_DATA_TEST_CASE(poller_takes_what_it_saw_unchanged_for_a_lease, kEngines,
   BOOST_TEST(watch.ms() >= 303);
 }
 
-// The poll before the lease's end must not put the end off.
+// The waiter wakes when the lease ends, although its next poll is an hour away.
 BOOST_AUTO_TEST_CASE(waiter_wakes_when_the_lease_is_over_not_a_poll_later) {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
@@ -381,7 +382,7 @@ BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
 
 // --- Giving back -----------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(nothing_to_unlock_is_nothing_done) {
+BOOST_AUTO_TEST_CASE(unlock_of_a_free_mutex_does_nothing) {
   ScriptedServer server;
   const auto table = table_at(server);
   DdbMutex mutex("x", unhurried(table));
@@ -400,7 +401,8 @@ BOOST_AUTO_TEST_CASE(nothing_to_unlock_is_nothing_done) {
 
 namespace {
 
-// The fewest bytes in which HTTP/1.1 writes them: a header may have one more.
+// The size of the requests in HTTP/1.1 without optional blanks, of which each
+// header may have one.
 std::size_t fewest_bytes(const std::vector<SeenRequest>& requests) {
   std::size_t bytes = 0;
   for (const SeenRequest& request : requests) {
@@ -452,11 +454,11 @@ BOOST_AUTO_TEST_CASE(stats_count_what_was_sent_and_what_became_of_it) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// === What the compiler and the standard library make of it ===================
+// === Use by the compiler and the standard library ============================
 
 namespace {
 
-// --- What the compiler is asked --------------------------------------------
+// --- Types -----------------------------------------------------------------
 
 template <class T>
 constexpr bool kMoves =
@@ -489,7 +491,7 @@ static_assert(static_cast<int>(Errc::bad_option) != 0);  // 0 is success.
 static_assert(std::is_base_of_v<std::system_error, Error>);
 static_assert(std::is_nothrow_copy_constructible_v<Error>);
 
-// --- What the compiler at hand is given ------------------------------------
+// --- The compiler's command line -------------------------------------------
 
 std::string sanitizers() {
 #if defined(__has_feature)
@@ -521,7 +523,8 @@ BOOST_AUTO_TEST_SUITE(contract)
 
 // --- The header ------------------------------------------------------------
 
-// The library is of C++17; whoever compiles as C++20 has the overloads.
+// The library is compiled as C++17.  A program of C++20 has the overloads that
+// take a stop token.
 BOOST_AUTO_TEST_CASE(stop_tokens_work_in_a_program_of_cpp20) {
   const std::string library = program_path("../libddbmutex.a");
   const Home home;
@@ -543,7 +546,7 @@ BOOST_AUTO_TEST_CASE(stop_tokens_work_in_a_program_of_cpp20) {
   BOOST_TEST(ended.status == 0);
 }
 
-// --- What the standard library makes of it ---------------------------------
+// --- std::lock and std::scoped_lock ----------------------------------------
 
 namespace {
 
@@ -674,7 +677,7 @@ BOOST_AUTO_TEST_CASE(each_code_has_its_words_and_equals_its_errc) {
   BOOST_TEST(all.size() == std::size(pairs));
   BOOST_TEST(std::size(pairs) == static_cast<std::size_t>(Errc::closed));
   BOOST_TEST(ddbmutex::category().name() == std::string("ddbmutex"));
-  // What no code of ours is has words too.
+  // Numbers that are no code of ours have words, too.
   BOOST_TEST(!ddbmutex::category().message(0).empty());
   BOOST_TEST(!ddbmutex::category().message(1000).empty());
 }
@@ -688,7 +691,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
-// The C library's locale, made of the system's own description of it.
+// Sets the C library's locale, compiled from the system's description of it.
 class TurkishLocale {
  public:
   TurkishLocale()
@@ -697,8 +700,8 @@ class TurkishLocale {
         place_("LOCPATH", home_.root.c_str()) {
     BOOST_TEST_REQUIRE(setlocale(LC_ALL, "tr_TR.UTF-8") != nullptr, made_.said);
     setlocale(LC_TIME, "C");  // The scripted server writes a Date with it.
-    // Else nothing here is tested.
-    BOOST_TEST_REQUIRE(strcasecmp("I", "i") != 0);
+    // Without this difference the cases below would test nothing.
+    BOOST_TEST_REQUIRE(std::tolower('I') != 'i');
   }
   ~TurkishLocale() { setlocale(LC_ALL, "C"); }
 
@@ -735,12 +738,12 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // === The largest items =======================================================
 
-// In all layouts they are used as any other, or reported alone, in memory that
-// is bounded by their size.
+// In each layout they work like any other item, or an error names them alone.
+// The memory that they need is bounded by their size.
 
 namespace {
 
-// One whose leases end by the calendar, and one of versions.
+// The first stores when a lease ends, the second a version of the record.
 constexpr Layout kLayouts[] = {Layout::ddblock, Layout::awslabs};
 
 // --- Values ------------------------------------------------------------------
@@ -775,7 +778,7 @@ std::string nested(std::size_t levels) {
 
 // --- Rows --------------------------------------------------------------------
 
-// Of a holder that died long ago.
+// The record of a holder that died long ago.
 std::string dead_record(Layout layout) {
   if (layout == Layout::ddblock) {
     return R"("uuid":{"S":"u"},"expires":{"N":"1000"},"lease":{"N":"1000"})";
@@ -784,7 +787,7 @@ std::string dead_record(Layout layout) {
          R"("leaseDuration":{"S":"1000"})";
 }
 
-// The row of that name, as DynamoDB tells it.
+// The row of that name as DynamoDB returns it.
 std::string row_json(const std::string& name, const std::string& attributes) {
   return R"({"name":{"S":"ddblock-)" + name + "\"}," + attributes + "}";
 }
@@ -827,8 +830,8 @@ BOOST_AUTO_TEST_SUITE(large_items)
 
 // --- What is read of an item -------------------------------------------------
 
-// Memory that is reserved but not touched is not counted by the system, but
-// counts where memory is limited.
+// The heap is asked, because memory that is reserved but not touched may count
+// against a limit although the system does not show it as used.
 BOOST_AUTO_TEST_CASE(document_reserves_no_more_than_its_nodes) {
   std::string json = empty_strings();
   const std::size_t size = json.size();
@@ -839,7 +842,7 @@ BOOST_AUTO_TEST_CASE(document_reserves_no_more_than_its_nodes) {
   const std::size_t before = heap_in_use();
   const dynamodb::Document document(std::move(json));
   BOOST_TEST(document.is_json());
-  // Three for nine bytes, of 16 bytes each.
+  // Nine bytes of JSON become three nodes of 16 bytes.
   BOOST_TEST(heap_in_use() - before < size * 6);
 }
 
@@ -857,7 +860,7 @@ BOOST_AUTO_TEST_CASE(refused_renewal_reads_the_record_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_leaves_room_for_what_does) {
-  // It is too large only in its second half.
+  // Only the second half is too much.
   const std::string large =
       R"({"L":[)" + empty_strings(5000) + "," + empty_strings(5000) + "]}";
   const Item item = read(R"({"a":{"S":"1"},"large":)" + large + R"(,"list":)" +

@@ -1,4 +1,4 @@
-// A mutex in its process: shared by real threads, in a forked child, to a
+// A mutex in its process: shared by real threads, in a forked child, in a
 // thread that is cancelled, when its process ends, and when an allocation
 // fails.  What depends on the order of events is judged in the simulated world.
 #include <pthread.h>
@@ -45,7 +45,8 @@ using ddbmutex::sigv4::this_process;
 
 // === Shared by threads =======================================================
 
-// Who gets in, how waits end, and what is left of them.
+// Deadlocks, waits that are given up, releases that fail, and what one thread's
+// call means for another thread's lock.
 
 namespace {
 
@@ -58,14 +59,14 @@ struct Gated {
     Options options = on_table(table, 1min);
     options.first_poll = 5ms;
     options.longest_poll = 20ms;
-    // So that nothing is given up for its slowness.
+    // So that no request is given up.
     options.request_timeout = 29s;
     mutex = std::make_unique<DdbMutex>(name, options);
   }
 
   int puts() const { return count_of(gate.server(), "PutItem"); }
   bool free() { return is_free(gate.engine(), name); }
-  // Lets go what hangs, until it is so.
+  // Releases hanging requests again and again until the condition is true.
   template <class Condition>
   bool released_until(const Condition& condition) {
     return eventually([&] {
@@ -80,7 +81,7 @@ struct Gated {
   std::unique_ptr<DdbMutex> mutex;
 };
 
-// Gives a request up soon.
+// Gives up a request after kHasty.
 Options hasty(const std::shared_ptr<Table>& table) {
   Options options = unhurried(table);
   options.request_timeout = kHasty;
@@ -93,7 +94,7 @@ BOOST_AUTO_TEST_SUITE(threads)
 
 // --- Locking twice, unlocking for another ----------------------------------
 
-BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
+BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_refused_as_a_deadlock) {
   ScriptedServer server;
   DdbMutex mutex("x", unhurried(table_at(server)));
   mutex.lock();
@@ -113,7 +114,7 @@ BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
   BOOST_TEST(mutex.owns_lock());
   BOOST_TEST(actions(server) == "PutItem");
   mutex.unlock();
-  mutex.lock(ec);  // A new beginning.
+  mutex.lock(ec);  // Now it can be locked again.
   BOOST_TEST(!ec);
 }
 
@@ -121,7 +122,7 @@ BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
 
 namespace {
 
-// Each ends a wait whose request is under way.
+// A way to end a wait whose request is in flight, and what the wait throws.
 struct GivingUp {
   const char* what;
   std::function<void(Gated&)> end;
@@ -147,8 +148,7 @@ BOOST_AUTO_TEST_CASE(wait_that_is_ended_takes_back_what_it_is_given_later) {
       ending.end(x);
       BOOST_TEST(waiter.ends(), ending.what);
       BOOST_TEST(waiter.thrown() == ending.thrown, ending.what);
-      // Nothing is to be done before the answer has come, which no stall
-      // brings.
+      // There must be no release before the answer.  No stall brings one.
       pause(20ms);
       BOOST_TEST(count_of(x.gate.server(), "DeleteItem") == 0);
       BOOST_TEST(x.released_until([&] {
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(wait_that_is_ended_takes_back_what_it_is_given_later) {
 
 // --- Releases that do not come through -------------------------------------
 
-BOOST_AUTO_TEST_CASE(release_that_fails_is_told_and_tried_again_behind) {
+BOOST_AUTO_TEST_CASE(release_that_fails_is_reported_and_retried_after_it) {
   Gated x;
   DdbMutex mutex(x.name, hasty(x.table));
   mutex.lock();
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(release_that_fails_is_told_and_tried_again_behind) {
   std::string thrown;
   BOOST_TEST(returns_within(
       kHasty, [&] { thrown = thrown_by([&] { mutex.release(); }); }));
-  // The time may be up amid a request as well as between two.
+  // The time may be up during a request or between two.
   BOOST_TEST(
       (thrown == words(Errc::unavailable) || thrown == words(Errc::timed_out)),
       thrown);
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(unlock_that_hangs_returns_in_time_and_goes_on) {
   BOOST_TEST(x.released_until([&] { return x.free(); }));
 }
 
-// --- What one call hears, and what a user's function throws -----------------
+// --- What one call learns, and what a user's function throws ----------------
 
 BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
   std::atomic<bool> stopped{false};
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
   });
   const auto table = table_at(server);
   Told told;
-  // Not renewed before the other call is heard.
+  // Not renewed before the other call has its answer.
   Options options = on_table(table, 10min);
   options.on_lost = [&](ddbmutex::Loss loss) { told.add(name_of(loss)); };
   DdbMutex held("held", options);
@@ -249,11 +249,73 @@ BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_has_none) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
+// === State of each process ===================================================
+
+// this_process() and PerProcess, on which the behaviour after a fork is built.
+
+namespace {
+
+// Whether `check` is true in a child of this process.
+bool in_a_child(const std::function<bool()>& check) {
+  const pid_t child = fork();
+  if (child == 0) _exit(check() ? 0 : 1);
+  int status = -1;
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+struct Counted {
+  explicit Counted(int the_value) : value(the_value) { ++made; }
+  ~Counted() { ++destroyed; }
+  const int value;
+  static int made, destroyed;
+};
+int Counted::made = 0;
+int Counted::destroyed = 0;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(process)
+
+BOOST_AUTO_TEST_CASE(every_process_has_its_own_number_and_keeps_it) {
+  const std::uint64_t parent = this_process();
+  BOOST_TEST(parent == this_process());
+  BOOST_TEST(in_a_child([parent] {
+    const std::uint64_t child = this_process();
+    return child != parent && child == this_process() &&
+           in_a_child([parent, child] {
+             return this_process() != parent && this_process() != child;
+           });
+  }));
+  BOOST_TEST(parent == this_process());
+}
+
+BOOST_AUTO_TEST_CASE(child_sees_nothing_of_its_parent_and_destroys_nothing) {
+  Counted::made = Counted::destroyed = 0;
+  {
+    PerProcess<Counted> state;
+    BOOST_TEST(state.peek() == nullptr);
+    Counted& mine = state.get(1);
+    BOOST_TEST(&mine == state.peek());
+    BOOST_TEST(&mine == &state.get(2));
+    BOOST_TEST(in_a_child([&] {
+      return state.peek() == nullptr && state.get(3).value == 3 &&
+             state.get(4).value == 3 && Counted::destroyed == 0;
+    }));
+    BOOST_TEST(state.peek()->value == 1);
+  }
+  BOOST_TEST(Counted::made == 1);
+  BOOST_TEST(Counted::destroyed == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
 // === Forks, exits, cancelled threads =========================================
 
 namespace {
 
-// Of a lock that stays held and is renewed often.
+// Options of a lock that stays held and is renewed often.
 const char* const kLasting = "renew_after=50 request_timeout=20000";
 
 // A process that holds "a", ...
@@ -293,7 +355,7 @@ BOOST_AUTO_TEST_CASE(child_holds_nothing_of_its_parents) {
   parent.must_still_hold();
 }
 
-BOOST_AUTO_TEST_CASE(what_a_child_destroys_is_untouched) {
+BOOST_AUTO_TEST_CASE(child_that_destroys_its_copy_leaves_the_parents_lock) {
   Gate gate;
   Whereabouts where = at(gate.engine());
   where.url = gate.server().url();
@@ -333,9 +395,9 @@ BOOST_AUTO_TEST_CASE(child_waits_for_its_parents_lock) {
   BOOST_TEST(parent.agent.ask("try a") == "true");
 }
 
-// Not with AddressSanitizer: a child hangs whose parent was in the sanitizer's
-// allocator with another thread, for no fork waits for that.  (A case that is
-// only disabled runs nevertheless if its suite is named.)
+// Not with AddressSanitizer.  If another thread of the parent is in the
+// sanitizer's allocator during the fork, the child hangs.  (A case that is only
+// disabled still runs if its suite is named.)
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define DDBMUTEX_TESTS_WITH_ASAN
@@ -344,7 +406,7 @@ BOOST_AUTO_TEST_CASE(child_waits_for_its_parents_lock) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(DDBMUTEX_TESTS_WITH_ASAN)
 BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well) {
   const Engine& engine = Engine::running(any_engine_kind());
-  for (int i = 0; i < 4; ++i) {  // Each has a time to end in.
+  for (int i = 0; i < 4; ++i) {
     Process storm({{program_path("processes/fork_storm"), engine.table(),
                     fresh_name(), "10"},
                    environment_of(at(engine))});
@@ -360,7 +422,7 @@ BOOST_AUTO_TEST_SUITE(exits)
 
 namespace {
 
-// An engine whose table has the name that Table::standard() asks for.
+// An engine with a table of the name that Table::standard() uses.
 class StandardTable {
  public:
   static StandardTable& only() {
@@ -389,7 +451,8 @@ class StandardTable {
   std::shared_ptr<ddbmutex::Table> table_;
 };
 
-enum class Then { nothing, row_left, row_gone };
+// What is left of the lock once the process has ended.
+enum class Then { anything, row_left, row_gone };
 
 struct ExitCase {
   const char* name;
@@ -409,7 +472,7 @@ const std::vector<ExitCase> kExits = {
     {"child_exits", Then::row_gone},
     {"leaked_mutex", Then::row_left},
     {"quick_exit", Then::row_left},
-    {"with_threads_that_lock", Then::nothing},
+    {"with_threads_that_lock", Then::anything},
 };
 
 Process started(const std::string& name, const std::string& lock,
@@ -419,13 +482,14 @@ Process started(const std::string& name, const std::string& lock,
                   environment_of(where)});
 }
 
-// Without a crash, a hang or a report of a sanitizer's.
+// Without a crash, a hang or a sanitizer's report.
 void must_end_well(Process& process) {
   BOOST_TEST(process.wait() == 0);
   BOOST_TEST(process.complaints() == "");
 }
 
-// Cases in which a callback runs: of the loss of a row that we delete.
+// For a process whose on_lost callback must be running when it ends.  The
+// callback runs because the row of its lock "-observed" is deleted here.
 void must_end_well_amid_callbacks(const std::string& name,
                                   const std::string& last_line = "") {
   const std::string lock = fresh_name();
@@ -446,7 +510,7 @@ BOOST_DATA_TEST_CASE(process_ends_well, boost::unit_test::data::make(kExits),
   const std::string lock = fresh_name();
   Process process = started(exit.name, lock);
   must_end_well(process);
-  if (exit.then == Then::nothing) return;
+  if (exit.then == Then::anything) return;
   BOOST_TEST(StandardTable::only().has_row(lock) ==
              (exit.then == Then::row_left));
 }
@@ -499,7 +563,7 @@ BOOST_AUTO_TEST_SUITE(thread_cancellation)
 
 namespace {
 
-// A thread that locks, says so, and would be cancelled at its next chance.
+// A thread that locks, and then reaches a point where it can be cancelled.
 class ToBeCancelled {
  public:
   explicit ToBeCancelled(DdbMutex& mutex) : mutex_(mutex) {
@@ -547,7 +611,7 @@ BOOST_AUTO_TEST_CASE(thread_cancelled_while_it_polls_ends_after_the_call) {
   ToBeCancelled thread(mutex);
   BOOST_TEST_REQUIRE(eventually([&] { return table->stats().get_item > 0; }));
   thread.cancel();
-  // It goes on polling.
+  // lock() goes on polling.
   const auto looks = table->stats().get_item;
   BOOST_TEST(eventually([&] { return table->stats().get_item > looks + 2; }));
   BOOST_TEST(!thread.locked());
@@ -564,8 +628,9 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // === Allocations that fail ===================================================
 
-// A part of what tests/processes/allocations.cpp plays, drawn by the seed, and
-// whether it notices what is wrong.
+// tests/processes/allocations.cpp makes calls in which the n-th allocation
+// fails.  Here a part of them, drawn by the seed, and whether it notices
+// errors.
 
 namespace {
 
@@ -574,8 +639,8 @@ struct Played {
   std::string said;
 };
 
-// What is never to come is not waited for so long.
-constexpr const char* kImpatient = "DDBMUTEX_TEST_PLENTY=1";
+// Does not wait long for what a mistake prevents.
+constexpr const char* kImpatient = "DDBMUTEX_TEST_PLENTY=3";
 
 Played play(const std::vector<std::string>& words,
             const std::vector<std::string>& variables = {}) {
@@ -611,7 +676,7 @@ BOOST_AUTO_TEST_CASE(calls_survive_that_an_allocation_fails) {
   BOOST_TEST(played.status == 0, played.said);
 }
 
-// The calls that everybody makes, without gaps.
+// The most common calls, with every allocation.
 BOOST_AUTO_TEST_CASE(common_calls_survive_every_failed_allocation) {
   for (const char* scenario : {"lock_warm", "unlock", "renew", "renewals"}) {
     const Played played = play({std::string("scenario=") + scenario});
@@ -619,15 +684,26 @@ BOOST_AUTO_TEST_CASE(common_calls_survive_every_failed_allocation) {
   }
 }
 
-// A call of each kind that is wrong, and what is to be said of it.
+BOOST_AUTO_TEST_CASE(renewals_that_fail_are_tried_again_without_memory) {
+  const Played played = play({"scenario=failing_renewals"});
+  BOOST_TEST(played.status == 0, played.said);
+}
+
+BOOST_AUTO_TEST_CASE(program_without_memory_leaves_no_descriptor_open) {
+  const Played played = play({"scenario=keys_of_a_program"});
+  BOOST_TEST(played.status == 0, played.said);
+}
+
+// A faulty call of each kind, and what must be reported of it.
 const std::map<std::string, std::string> kMistakes = {
     {"mistake_ends_the_process", "terminated by signal 6"},
     {"mistake_hangs", "it hangs"},
     {"mistake_leaks", "memory leak"},
+    {"mistake_leaves_a_descriptor_open", "descriptors left open"},
     {"mistake_leaves_it_locked", "the mutex is stuck"},
 };
 
-BOOST_AUTO_TEST_CASE(what_is_wrong_is_noticed) {
+BOOST_AUTO_TEST_CASE(faulty_call_is_reported) {
   const Played played = play({"scenario=mistakes"}, {kImpatient});
   BOOST_TEST(played.status == 1, played.said);
   for (const auto& [mistake, wanted] : kMistakes) {
@@ -637,66 +713,6 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_noticed) {
     const std::string line = played.said.substr(begin, end - begin);
     BOOST_TEST((line.find(wanted) != std::string::npos), line);
   }
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-// === What a forked child must know of its parent's state =====================
-
-namespace {
-
-// Whether `check` is true in a child of this process.
-bool in_a_child(const std::function<bool()>& check) {
-  const pid_t child = fork();
-  if (child == 0) _exit(check() ? 0 : 1);
-  int status = -1;
-  while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-struct Counted {
-  explicit Counted(int the_value) : value(the_value) { ++made; }
-  ~Counted() { ++destroyed; }
-  const int value;
-  static int made, destroyed;
-};
-int Counted::made = 0;
-int Counted::destroyed = 0;
-
-}  // namespace
-
-BOOST_AUTO_TEST_SUITE(process)
-
-BOOST_AUTO_TEST_CASE(every_process_has_another_number_and_keeps_it) {
-  const std::uint64_t parent = this_process();
-  BOOST_TEST(parent == this_process());
-  BOOST_TEST(in_a_child([parent] {
-    const std::uint64_t child = this_process();
-    return child != parent && child == this_process() &&
-           in_a_child([parent, child] {
-             return this_process() != parent && this_process() != child;
-           });
-  }));
-  BOOST_TEST(parent == this_process());
-}
-
-BOOST_AUTO_TEST_CASE(child_sees_nothing_of_its_parent_and_destroys_nothing) {
-  Counted::made = Counted::destroyed = 0;
-  {
-    PerProcess<Counted> state;
-    BOOST_TEST(state.peek() == nullptr);
-    Counted& mine = state.get(1);
-    BOOST_TEST(&mine == state.peek());
-    BOOST_TEST(&mine == &state.get(2));
-    BOOST_TEST(in_a_child([&] {
-      return state.peek() == nullptr && state.get(3).value == 3 &&
-             state.get(4).value == 3 && Counted::destroyed == 0;
-    }));
-    BOOST_TEST(state.peek()->value == 1);
-  }
-  BOOST_TEST(Counted::made == 1);
-  BOOST_TEST(Counted::destroyed == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,10 +1,13 @@
-// Secrets stay secret.  A process that has taken and released a lock and
-// destroyed its Table has no copy left that the library made: not in its memory
-// and not in registers, which the dynamic linker saves on the stack when it
-// looks up a function.  A program with rights that its caller does not have
-// (set-uid, set-gid, with capabilities) uses nothing of the caller's
-// environment, and neither does libcurl in it; this needs root, and a file
-// system that lets programs be set-uid.
+// Secrets stay secret.
+//
+// A process that has taken and released a lock and destroyed its Table has no
+// copy left that the library made.  That includes registers, because the
+// dynamic linker saves them on the stack when it looks up a function.
+//
+// A program with rights that its caller does not have (set-uid, set-gid, with
+// capabilities) uses nothing of the caller's environment, and neither does
+// libcurl in it.  To test this needs root and a file system that lets programs
+// be set-uid.
 #include <fcntl.h>
 #include <grp.h>
 #include <string.h>
@@ -53,9 +56,9 @@ BOOST_AUTO_TEST_SUITE(secret_copies)
 
 namespace {
 
-// Has `use` make something of a text with the needle in it, and looks at the
-// registers while that still exists.  memcpy(3) copies texts of other sizes in
-// other ways.
+// Gives `use` a text with a secret in it, and looks for the secret in the
+// registers while the result still exists.  Does so for several sizes, because
+// memcpy(3) copies each in its own way.
 template <class Use>
 void check_that_registers_are_wiped(const Use& use) {
   const Home home;
@@ -71,7 +74,7 @@ void check_that_registers_are_wiped(const Use& use) {
   }
 }
 
-// As a program's own source may, for whom nobody wipes its stack.
+// As a program's own source of keys may, which does not wipe its stack.
 void leave_on_the_stack(const std::string& path) {
   char deep[8192];
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -131,17 +134,18 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // --- What a lock leaves ------------------------------------------------------
 
-// tests/processes/what_is_left.cpp looks at all its memory for the second half
-// of each secret access key, for malloc(3) itself writes over the first bytes
-// of what is freed, and for session tokens only if none was sent: copies of
-// those stay in libcurl's and OpenSSL's buffers.  For the same reason the
-// services that give keys out are asked without TLS here.
+// tests/processes/what_is_left.cpp searches all its memory.  It looks for the
+// second half of each secret, because malloc(3) overwrites the first bytes of
+// what is freed.  A session token that was sent is not looked for: libcurl and
+// OpenSSL keep copies in their buffers.  For the same reason, the services that
+// give out keys are asked without TLS here.
 
 BOOST_AUTO_TEST_SUITE(secrets)
 
 namespace {
 
-// As what_is_left takes it.
+// Hexadecimal and changed, so that telling the program what to look for puts no
+// copy into its memory.
 std::string disguised(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string result;
@@ -157,15 +161,18 @@ std::string second_half(const std::string& secret) {
   return secret.substr(secret.size() / 2);
 }
 
-// What is left once its Table is gone.
+using Arguments = std::vector<std::string>;
+
+// A process that has used a Table and destroyed it.  It searches its memory.
 class Leavings {
  public:
-  // `arguments`: behind the table.
-  Leavings(const Stage& it, const std::vector<std::string>& arguments,
-           const std::string& came = "done")
+  // `arguments` follow the table's name.  `outcome` is a part of what it must
+  // say of its lock.
+  Leavings(const Stage& it, const Arguments& arguments,
+           const std::string& outcome = "done")
       : process_({command(it, arguments), it.environment()}) {
     const std::string said = process_.channel().line();
-    BOOST_TEST_REQUIRE(said.find(came) != said.npos, said);
+    BOOST_TEST_REQUIRE(said.find(outcome) != said.npos, said);
   }
   ~Leavings() { BOOST_TEST(process_.complaints() == ""); }
 
@@ -175,8 +182,8 @@ class Leavings {
   }
 
  private:
-  static std::vector<std::string> command(
-      const Stage& it, const std::vector<std::string>& arguments) {
+  static std::vector<std::string> command(const Stage& it,
+                                          const Arguments& arguments) {
     std::vector<std::string> all = {program_path("processes/what_is_left"),
                                     it.engine.table()};
     all.insert(all.end(), arguments.begin(), arguments.end());
@@ -188,80 +195,31 @@ class Leavings {
 
 struct Source {
   const char* name;
-  // Returns what the program is told.
-  std::function<std::vector<std::string>(Stage&)> set_up;
+  std::function<void(Stage&)> set_up;
 };
 
 std::ostream& operator<<(std::ostream& out, const Source& source) {
   return out << source.name;
 }
 
-std::string in_a_file(const AwsKeys& keys) {
-  return "aws_access_key_id = " + keys.access_key_id +
-         "\naws_secret_access_key = " + keys.secret_access_key +
-         "\naws_session_token = " + keys.session_token + "\n";
-}
-
-std::vector<std::string> told(const char* how, const AwsKeys& keys) {
+// The program's arguments that tell it the keys.
+Arguments given(const char* how, const AwsKeys& keys) {
   return {how, keys.access_key_id, disguised(keys.secret_access_key),
           disguised(keys.session_token)};
 }
 
-std::vector<std::string> by_process(Stage& it) {
-  const AwsKeys keys = it.aws.issue(1h);
-  const std::string path = it.write(
-      "keys.json", R"({"Version":1,"AccessKeyId":")" + keys.access_key_id +
-                       R"(","SecretAccessKey":")" + keys.secret_access_key +
-                       R"(","SessionToken":")" + keys.session_token +
-                       R"(","Expiration":")" + keys.expiration + R"("})");
-  it.write(".aws/config",
-           "[default]\ncredential_process = cat '" + path + "'\n");
-  return {};
-}
-
-std::vector<std::string> by_role(Stage& it) {
-  const AwsKeys user = {"AKIDSOURCE", "the-secret-of-the-source-user-is-long"};
-  it.aws.user(user);
-  it.write(".aws/credentials",
-           "[user]\naws_access_key_id = " + user.access_key_id +
-               "\naws_secret_access_key = " + user.secret_access_key + "\n");
-  it.write(".aws/config", std::string("[default]\nsource_profile = user\n") +
-                              "role_arn = " + Stage::kRole + "\n");
-  return {};
-}
-
-std::vector<std::string> by_sign_on(Stage& it) {
-  it.aws.sso_token("access-token-of-a-sign-on", 1h);
-  it.write(".aws/config",
-           "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
-           "sso_role_name = locker\n[sso-session work]\n"
-           "sso_region = us-east-1\nsso_start_url = https://work.example\n");
-  std::filesystem::create_directories(it.home.root / ".aws/sso/cache");
-  it.write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex("work") + ".json",
-           R"({"accessToken":"access-token-of-a-sign-on",)"
-           R"("expiresAt":"2099-01-01T00:00:00Z"})");
-  return {};
-}
-
-using Told = std::vector<std::string>;
+const AwsKeys kUser = {"AKIDSOURCE", "the-secret-of-the-source-user-is-long"};
 
 const std::vector<Source> kSources = {
-    {"process", by_process},
-    {"role", by_role},
-    {"sign_on", by_sign_on},
-    {"instance",
-     [](Stage& it) {
-       it.instance();
-       return Told();
-     }},
-    {"container",
-     [](Stage& it) {
-       it.container();
-       return Told();
-     }},
+    {"process", [](Stage& it) { it.credential_process(); }},
+    {"role", [](Stage& it) { it.role_of(kUser); }},
+    {"sign_on",
+     [](Stage& it) { it.single_sign_on("access-token-of-a-sign-on"); }},
+    {"instance", [](Stage& it) { it.instance(); }},
+    {"container", [](Stage& it) { it.container(); }},
 };
 
-// AWS's are of this length; session tokens are longer.
+// AWS's secret access keys have this length; session tokens are longer.
 bool is_secret_key(const std::string& secret) { return secret.size() == 40; }
 
 }  // namespace
@@ -274,7 +232,8 @@ BOOST_DATA_TEST_CASE(nothing_is_left_in_memory_of_keys_of, kSources, source) {
         std::pair("AWS_ENDPOINT_URL_SSO_OIDC", "oidc")}) {
     it.set(variable, it.aws.plain_url(service));
   }
-  Leavings left(it, source.set_up(it));
+  source.set_up(it);
+  Leavings left(it, {});
   const std::vector<std::string> given_out = it.aws.secrets();
   BOOST_TEST(std::count_if(given_out.begin(), given_out.end(), is_secret_key) >=
              1);
@@ -287,12 +246,12 @@ BOOST_DATA_TEST_CASE(nothing_is_left_in_memory_of_keys_of, kSources, source) {
     }
   }
   if (source.name == std::string("role")) {
-    BOOST_TEST(left.copies_of("the-secret-of-the-source-user-is-long") == 0);
+    BOOST_TEST(left.copies_of(kUser.secret_access_key) == 0);
   }
 }
 
-// What is left of a token that was sent is libcurl's and OpenSSL's.  Of one for
-// which there was no connection that is trusted, all copies were ours.
+// The server's certificate is not trusted, so no token is sent.  All copies of
+// it are the library's own.
 BOOST_AUTO_TEST_CASE(nothing_is_left_in_memory_of_a_token_that_was_not_sent) {
   const ScriptedServer untrusted(nullptr, ScriptedServer::Scheme::https);
   for (const char* how : {"options", "source", "file"}) {
@@ -301,8 +260,8 @@ BOOST_AUTO_TEST_CASE(nothing_is_left_in_memory_of_a_token_that_was_not_sent) {
     const AwsKeys keys = it.aws.issue(1h);
     BOOST_TEST_REQUIRE(keys.session_token.size() > 40u);
     const bool in_file = how == std::string("file");
-    if (in_file) it.write(".aws/credentials", "[default]\n" + in_a_file(keys));
-    Leavings left(it, in_file ? Told() : told(how, keys), "certificate");
+    if (in_file) it.credentials_file(keys);
+    Leavings left(it, in_file ? Arguments() : given(how, keys), "certificate");
     BOOST_TEST(left.copies_of(keys.session_token) == 0, how);
     BOOST_TEST(left.copies_of(keys.secret_access_key) == 0, how);
   }
@@ -316,7 +275,7 @@ BOOST_AUTO_TEST_CASE(command_resolves_its_functions_when_it_starts) {
   BOOST_TEST(said.find("NOW", said.find("FLAGS_1")) != said.npos, said);
 }
 
-// So that it does find what is there.
+// The search itself works.
 BOOST_AUTO_TEST_CASE(what_is_in_memory_is_found) {
   Stage it;
   it.static_keys();
@@ -356,7 +315,8 @@ void give_capability(const std::string& path) {
       setxattr(path.c_str(), "security.capability", data, sizeof data, 0) == 0);
 }
 
-// A copy of the program, and what its caller prepares.
+// A copy of the program, and files that its caller has prepared: a config with
+// a credential_process that leaves a proof that it ran.
 struct Scene {
   Scene() {
     fs::permissions(home.root, fs::perms(0755));
@@ -384,7 +344,7 @@ struct Scene {
     return path;
   }
 
-  // What it says, run by the caller with these variables.
+  // Runs the program as the caller, with these variables; returns its output.
   std::string run(Rights rights, const std::vector<std::string>& words,
                   const std::vector<std::string>& environment) const {
     const std::string path = program(rights);
@@ -447,7 +407,7 @@ BOOST_AUTO_TEST_CASE(callers_files_programs_and_keys_are_not_used) {
       "AWS_ACCESS_KEY_ID=AKIDCALLER", "AWS_SECRET_ACCESS_KEY=x",
       "HOME=/nonexistent", "AWS_EC2_METADATA_DISABLED=true"};
   for (const auto& environment : {by_home, by_file, by_keys}) {
-    // The environment would count.
+    // Without the rights, the environment is used.
     const std::string plain = scene.run(Rights::none, {"keys"}, environment);
     BOOST_TEST(has(plain, "plain\n"), plain);
     BOOST_TEST(!has(plain, "no AWS keys: no access_key_id"), plain);
@@ -479,7 +439,7 @@ BOOST_AUTO_TEST_CASE(callers_proxies_and_tls_key_log_are_not_used) {
   const std::vector<std::string> proxies = {"https_proxy=http://127.0.0.1:1",
                                             "HTTPS_PROXY=http://127.0.0.1:1",
                                             "ALL_PROXY=http://127.0.0.1:1"};
-  // Both would count.
+  // Without the rights, both are used.
   BOOST_TEST(has(scene.run(Rights::none, words, logs), "\nlocked"));
   BOOST_TEST(fs::exists(scene.key_log()));
   fs::remove(scene.key_log());

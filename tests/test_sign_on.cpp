@@ -1,6 +1,7 @@
-// Keys of whoever has signed on, with `aws login` or by single sign-on: which
-// cache file is read, what goes to the service, when and how keys or a token
-// are refreshed, what is written back, and what is said to whom has to sign on.
+// Keys of a user who has signed on, with `aws login` or by single sign-on:
+// which cache file is read, what is sent to the service, when and how keys or a
+// token are refreshed, what is written back, and what the error tells a user
+// who must sign on again.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <ctime>
@@ -47,7 +48,7 @@ std::string time_of(std::int64_t seconds_from_now) {
 
 using Members = std::map<std::string, std::string>;
 
-// An object of JSON that has these texts, behind `more`.
+// A JSON object: first `more`, then these members.
 std::string object_of(const Members& all, std::string more = {}) {
   for (const auto& [name, value] : all) {
     more += (more.empty() ? "" : ", ") + tests::json_string(name) + ": " +
@@ -84,7 +85,7 @@ constexpr char kAlice[] = "arn:aws:iam::123456789012:user/alice";
 constexpr char kClient[] = "arn:aws:signin:::devtools/same-device";
 constexpr char kRefreshToken[] = "refresh-token-of-a-login";
 
-// A cache file's text, by what it has.
+// A cache file.  Its keys expire in so many seconds.
 struct Cached {
   explicit Cached(std::int64_t seconds) {
     keys = {{"accessKeyId", "AKIDLOGIN"},
@@ -106,7 +107,7 @@ struct Cached {
   Members members;
 };
 
-// Somebody has signed on at the stand-in, for the profile "dev".
+// A user has signed on at the stand-in, for the profile "dev".
 struct LoggedIn : Site {
   LoggedIn() : Site(aws()) {
     aws().clear();
@@ -125,7 +126,7 @@ struct LoggedIn : Site {
   void login(const Cached& cached) const { write(file(), cached.json()); }
   KeySourcePtr source() const { return source_of_dev(*this); }
   std::string text() const { return text_of(root / file()); }
-  // Of the file, or of the keys in it.
+  // A member of the file, or of the keys in it.
   std::string member(const char* name) const {
     const Document parsed = parse_json(text());
     BOOST_TEST_REQUIRE(parsed.root().is_object(), text());
@@ -135,7 +136,7 @@ struct LoggedIn : Site {
   std::string place() const {
     return "login_session of profile \"dev\" in " + quoted(".aws/config");
   }
-  // The end of an error for whoever has to sign on.
+  // The end of an error that tells the user to sign on.
   std::string advice() const {
     return " (sign-on cache " + quoted(file()) +
            "); sign on with: aws login --profile \"dev\"";
@@ -154,7 +155,7 @@ std::string told(const KeyOutcome& outcome) {
 
 int calls() { return aws().log().count("signin"); }
 
-// Whether each request had a proof that the stand-in took for good.
+// Whether the stand-in accepted the proof of each request.
 bool all_proved() {
   for (const AwsRequest& request : aws().log().requests()) {
     if (request.service == "signin" && request.signature != "good") {
@@ -225,8 +226,8 @@ BOOST_AUTO_TEST_CASE(request_that_is_sent_again_has_another_proof) {
   BOOST_TEST(all_proved());
 }
 
-// The proof's time is judged by the service's clock, and the keys' end is told
-// by it.
+// The service judges the proof's time by its own clock, and so it states the
+// keys' end.
 BOOST_AUTO_TEST_CASE(host_whose_clock_is_hours_off_gets_keys) {
   for (const auto offset : {-3h, 3h}) {
     LoggedIn site;
@@ -269,7 +270,7 @@ BOOST_AUTO_TEST_CASE(good_keys_serve_on_when_they_cannot_be_refreshed) {
 
 // --- Several processes ------------------------------------------------------
 
-// The refresh token is good for one of them.
+// The service accepts the refresh token once.
 BOOST_AUTO_TEST_CASE(many_that_need_a_refresh_at_once_make_one) {
   LoggedIn site;
   site.login(Cached(-10));
@@ -290,7 +291,7 @@ BOOST_AUTO_TEST_CASE(many_that_need_a_refresh_at_once_make_one) {
     BOOST_TEST(answer == site.place() + "\n\n");
   }
   BOOST_TEST(calls() == 1);
-  // What is written is whole, and good for a refresh.
+  // The file that was written is complete and can be refreshed again.
   BOOST_TEST(state_of(asked(site.source())) == "found");
   Cached next(-10);
   next.members["refreshToken"] = site.member("refreshToken");
@@ -300,7 +301,7 @@ BOOST_AUTO_TEST_CASE(many_that_need_a_refresh_at_once_make_one) {
 
 // --- Where it is asked ------------------------------------------------------
 
-// The first that is known: a wrong one is named.
+// Each is given a bad region, and the error names where that is from.
 BOOST_AUTO_TEST_CASE(region_is_the_sign_ons_then_the_profiles_then_the_usual) {
   LoggedIn site;
   site.variables["AWS_REGION"] = "usual/1";
@@ -352,7 +353,7 @@ constexpr char kStartUrl[] = "https://start.example/start";
 constexpr char kSecrets[] =
     "access-token-of-sso refresh-token client-secret new-token";
 
-// A cache file's text, by what it has.
+// A cache file.
 struct Cached {
   std::string json() const { return object_of(members); }
   Members members;
@@ -366,7 +367,7 @@ Cached cached(std::int64_t seconds,
            {"region", "eu-west-1"}}};
 }
 
-// That can be exchanged for another.
+// A token that can be exchanged for another.
 Cached renewable(std::int64_t seconds) {
   Cached token = cached(seconds);
   token.members["refreshToken"] = "refresh-token";
@@ -376,7 +377,7 @@ Cached renewable(std::int64_t seconds) {
   return token;
 }
 
-// Somebody has signed on at the stand-in, with a session or the older way.
+// A user has signed on at the stand-in, with an sso-session or the older way.
 struct SignedOn : Site {
   explicit SignedOn(Aws& services, bool with_session = true)
       : Site(services), session(with_session) {
@@ -475,7 +476,7 @@ BOOST_AUTO_TEST_CASE(exchanged_token_is_written_with_all_else_there_was) {
   BOOST_TEST(has(site.text(), "\"list\":[1,{\"a\":null}]"));
 }
 
-// However much sooner that one ends.
+// Even if the new one expires earlier.
 BOOST_AUTO_TEST_CASE(new_sign_on_counts_and_not_the_token_written_before) {
   SignedOn site(aws());
   site.sign_on(renewable(-10));
@@ -485,35 +486,30 @@ BOOST_AUTO_TEST_CASE(new_sign_on_counts_and_not_the_token_written_before) {
   BOOST_TEST(state_of(asked(source)) == "broken");
 }
 
-// Each refresh token is good for once, and another process may have it first.
+// Each refresh token can be used once, and another process may use it first.
 BOOST_AUTO_TEST_CASE(token_that_another_process_got_meanwhile_is_taken) {
   SignedOn site(aws());
   Cached token = renewable(-10);
   token.members["refreshToken"] = "used-by-another";
   site.sign_on(token);
-  tests::AwsFault slow{"oidc", "CreateToken", "slow"};
-  slow.wait = 3s;
-  aws().fault(slow);
+  aws().mode("oidc", "hang");
   aws().sso_token("new-token", 1h);
-  // Its thread makes no check: Boost.Test's are for one thread.
+  // Boost.Test's checks are for one thread, so this one makes none.
   const std::string json = cached(3600, "new-token").json();
   std::thread other([&] {
-    const auto patience = ddbmutex::BootClock::now() + 30s;
-    while (aws().log().count("oidc") == 0) {
-      if (ddbmutex::BootClock::now() > patience) return;
-      std::this_thread::yield();
-    }
-    // As the other does it: at once.
+    tests::eventually([] { return calls("oidc") > 0; });
+    // The other process replaces the file in one step.
     std::ofstream(site.root / (site.file() + ".new")) << json;
     std::filesystem::rename(site.root / (site.file() + ".new"),
                             site.root / site.file());
+    aws().mode("oidc", "open");  // Answers: the refresh token is unknown.
   });
   const std::string answer = told(asked(site.source()));
   other.join();
   BOOST_TEST(answer.rfind("found: ", 0) == 0u, answer);
 }
 
-// What libcurl has sent is its own; so nobody takes the connection here.
+// libcurl keeps copies of what it has sent, so no connection is accepted here.
 BOOST_AUTO_TEST_CASE(what_is_secret_does_not_stay_in_memory) {
   SignedOn site(aws());
   site.variables["AWS_ENDPOINT_URL_SSO"] = "http://127.0.0.1:1";

@@ -1,4 +1,4 @@
-// The signer: published vectors, and what they do not show.
+// The signer: AWS's published requests, and what those do not cover.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <new>
@@ -43,9 +43,9 @@ BOOST_AUTO_TEST_CASE(published_requests_get_the_published_authorization) {
   }
 }
 
-// RFC 4231 has its keys as they are, ours come by way of the derivation; so
-// HMAC's long-key rule shows in a secret over a block: it must be hashed.
-// Expected values: Python's hmac module.
+// HMAC hashes a key that is longer than a block of 64 bytes.  The key is "AWS4"
+// and the secret, so 60 characters are the limit.  The expected values are from
+// Python's hmac module.
 BOOST_AUTO_TEST_CASE(secrets_of_every_length_derive_their_key) {
   const struct {
     std::size_t length;
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(secrets_of_every_length_derive_their_key) {
   }
 }
 
-// Behind the scope, which is no secret.
+// The key begins with its scope, a std::string, which is no secret.
 BOOST_AUTO_TEST_CASE(destroyed_signing_key_leaves_no_bytes_behind) {
   alignas(sigv4::SigningKey) unsigned char memory[sizeof(sigv4::SigningKey)];
   auto* key = new (memory)
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(destroyed_signing_key_leaves_no_bytes_behind) {
   BOOST_TEST(left == 0u);
 }
 
-// What is sent is what is signed; the HTTP client adds Host.
+// The headers that were signed are sent, except Host: the HTTP client adds it.
 BOOST_AUTO_TEST_CASE(headers_are_sent_in_the_order_given_and_without_host) {
   const sigv4::Request request = {
       "POST", "/", "", {{"z", "1"}, {"host", "h"}, {"a", "2"}}, "payload-hash"};

@@ -1,7 +1,6 @@
-// What a Table tells and does about itself and the locks in it: making it,
-// looking at a lock, listing them all, freeing one by force.  And tables whose
-// key is not the one that the options name: nobody gets in, and nothing is
-// written.
+// Table: creating it, inspecting a lock, listing all locks, freeing one by
+// force. Also tables whose key is not the one that the options name: nobody
+// gets a lock there, and nothing is written.
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -40,7 +39,7 @@ namespace {
 
 const auto kEngines = boost::unit_test::data::make(engine_kinds());
 
-// A table of the test's own, gone with it.
+// A table of the test's own, deleted by the destructor.
 class OwnTable {
  public:
   explicit OwnTable(Engine& engine, const Creation& how = {},
@@ -83,8 +82,8 @@ class OwnTable {
   Engine& engine_;
 };
 
-// Each request has all the time that it needs: one that is sent twice may cost
-// a number.
+// No request times out on a slow machine, because a retried take may use up a
+// token.
 Options kept_on(const std::shared_ptr<Table>& table,
                 milliseconds ttl = std::chrono::minutes(1)) {
   Options options = on_table(table, ttl);
@@ -93,7 +92,7 @@ Options kept_on(const std::shared_ptr<Table>& table,
   return options;
 }
 
-// Those that list() tells, by name and sort value.
+// What list() reports, by name and sort value.
 template <class... Where>
 std::map<std::string, LockInfo> listed(Table& table, const Where&... where) {
   std::map<std::string, LockInfo> all;
@@ -129,7 +128,7 @@ BOOST_DATA_TEST_CASE(table_of_another_key_and_a_sort_key_serves_locks, kEngines,
   DdbMutex mutex("a", on_table(own.table));
   mutex.lock();
   BOOST_TEST(own.table->inspect("a").owner == mutex.owner());
-  // Others take it for what it is not.
+  // Options that name another key are refused.
   for (const auto& [key, sort_key, words_of_it] :
        {std::tuple("name", "", "\"name\" alone"),
         std::tuple("pk", "", "\"pk\""), std::tuple("pk", "other", "\"other\""),
@@ -196,7 +195,7 @@ BOOST_AUTO_TEST_CASE(creation_asks_for_all_that_the_schema_says) {
   Creation how;
   how.throughput = Creation::Throughput{1, 18446744073709551615u};
   how.tags = {{"a", "1"}, {"b", "2"}};
-  // The one that comes to be has another key: it is left alone.
+  // The server answers with a table of another key, which is left alone.
   BOOST_TEST(thrown_by([&] { Table(options).create(how); }) ==
              words(Errc::wrong_table));
   const auto requests = server.requests();
@@ -329,7 +328,7 @@ BOOST_DATA_TEST_CASE(inspection_of_what_is_no_lock_tells_that, kEngines, kind) {
   BOOST_TEST(has(error->what(), "expires"), error->what());
 }
 
-// By DynamoDB's clock, which is known to a second or so.
+// The age is by DynamoDB's clock, which is known to about a second.
 BOOST_DATA_TEST_CASE(age_is_the_time_since_the_holder_wrote, kEngines, kind) {
   Engine& engine = Engine::running(kind);
   const auto table = table_at(engine);
@@ -401,14 +400,14 @@ BOOST_DATA_TEST_CASE(list_ends_when_it_is_told_to, kEngines, kind) {
   int told = 0;
   own.table->list([&told](const LockInfo&) { return ++told < 2; });
   BOOST_TEST(told == 2);
-  // By an exception too, and the table is well after it.
+  // An exception ends it, too, and the table still works after that.
   const auto throws = [](const LockInfo&) -> bool {
     throw std::runtime_error("enough");
   };
   BOOST_CHECK_THROW(own.table->list(throws), std::runtime_error);
   std::error_code ec;
   BOOST_CHECK_THROW(own.table->list(throws, ec), std::runtime_error);
-  // It may ask the table, too.
+  // The callback may use the table.
   own.table->list([table = own.table](const LockInfo& info) {
     return table->force_unlock(table->inspect(info.name));
   });
@@ -463,7 +462,7 @@ BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
     DdbMutex holder(next.name(), options);
     holder.lock();
     BOOST_TEST(!next.try_lock());
-    // The holder renews now and then.
+    // A renewal between the two calls makes the inspected record stale.
     BOOST_TEST(eventually(
         [&] { return table->force_unlock(table->inspect(holder.name())); }));
     next.lock();
@@ -475,8 +474,8 @@ BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
   }
 }
 
-// A row may be work that is its own lock: whatever its token is, and whatever
-// the operator has been told of it, it is not deleted.
+// A row with a token may be somebody's work item.  It is never deleted,
+// whatever its token is and whatever the given LockInfo says.
 BOOST_DATA_TEST_CASE(force_deletes_no_row_that_bears_a_token, kEngines, kind) {
   Engine& engine = Engine::running(kind);
   Table table(table_options(engine));
@@ -491,7 +490,7 @@ BOOST_DATA_TEST_CASE(force_deletes_no_row_that_bears_a_token, kEngines, kind) {
     untold.token = 0;
     BOOST_TEST(!table.force_unlock(untold));
     BOOST_TEST(!table.inspect(name).released);
-    // As a list tells it, too.
+    // A LockInfo from list() works, too.
     BOOST_TEST(table.force_unlock(listed(table).at(name)));
     const LockInfo left = table.inspect(name);
     BOOST_TEST(left.released);
@@ -521,7 +520,7 @@ BOOST_DATA_TEST_CASE(force_frees_exactly_the_record_that_was_inspected,
   write_row(engine, name, record("first", expires));
   BOOST_TEST(table.force_unlock(first));
   BOOST_TEST(is_free(engine, name));
-  // One that a client wrote who knows no lease.
+  // A record of a client that stores no lease.
   write_row(engine, name,
             R"("uuid":{"S":"u"},"expires":{"N":"1700000000000000000"})");
   BOOST_TEST(table.force_unlock(table.inspect(name)));
@@ -549,14 +548,15 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // === Tables of another key ===================================================
 
-// Nobody gets in, and nothing is written.  A PutItem names no key, so where the
-// key is another attribute of the record, each would make an item of its own.
+// Nobody gets a lock, and nothing is written.  A PutItem does not name the key.
+// So if the key is another attribute of the record, each take would create an
+// item of its own, and each would succeed.
 
 namespace {
 
 const std::vector<KeyPart> kRightKey = {{"name", "S"}};
 
-// Of a record as the options below make it.
+// The attributes of a record made with all_attributes().
 const std::vector<KeyPart> kAttributes = {
     {"uuid", "S"}, {"owner", "S"}, {"expires", "N"}, {"lease", "N"},
     {"ttl", "N"},  {"data", "B"},  {"mine", "S"}};
@@ -579,7 +579,7 @@ Options all_attributes(std::shared_ptr<Table> table) {
   return options;
 }
 
-// A host that calls in any order.
+// A host that makes calls in random order.
 class Host {
  public:
   Host(const KeyedTable& keyed, std::mt19937& random)
@@ -590,7 +590,7 @@ class Host {
     if (random_() % 2 == 0) list();
   }
 
-  // Calls for the lock fail, and so does all that needs it.
+  // Each call that needs the lock fails.
   void call_something() {
     std::error_code ec;
     const auto call = random_() % 9;
@@ -631,7 +631,7 @@ class Host {
   const DdbMutex& mutex() const { return *mutex_; }
 
  private:
-  // A Scan names no key, and tells what time it is.
+  // A Scan does not name the key, and its answer tells DynamoDB's time.
   void list() {
     std::error_code ec;
     table_->list([](const ddbmutex::LockInfo&) { return true; }, ec);
@@ -722,7 +722,7 @@ BOOST_DATA_TEST_CASE(look_at_the_table_that_finds_it_wrong_is_remembered,
   }
 }
 
-// A table is deleted and made anew while its locks are in use.
+// A table is deleted and created again while its locks are in use.
 BOOST_DATA_TEST_CASE(table_that_comes_back_with_another_key_lets_nobody_in,
                      kEngines, kind) {
   Engine& engine = Engine::running(kind);
@@ -745,7 +745,7 @@ BOOST_DATA_TEST_CASE(table_that_comes_back_with_another_key_lets_nobody_in,
   BOOST_TEST(has(keyed.items(), R"("Count":0)"), keyed.items());
 }
 
-// One odd answer to a renewal loses that lock, and no other.
+// One such answer to a renewal loses that lock, but the table counts as right.
 BOOST_AUTO_TEST_CASE(wrong_key_told_to_a_renewal_is_not_the_tables) {
   Gate gate;
   const auto table = table_at(gate);

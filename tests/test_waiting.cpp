@@ -1,7 +1,7 @@
-// How waits for a lock end: with an error, after `patience` or when the time is
-// up; with the lock that another thread of the process hands over; or with the
-// table.  How long a handed-over lock stays, and what becomes of it if the next
-// one is just giving up, is judged in the simulated world.
+// How waits for a lock end: with an error, after `patience` or at a deadline;
+// with the lock, handed over by another thread of the process; or with the end
+// of the table.  The simulated world (test_world.cpp) tests how long a lock
+// stays in one process, and what happens if the next thread is just giving up.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -38,20 +38,20 @@ using ddbmutex::Table;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// === How long a call bears with transient errors =============================
+// === How long a call retries after transient errors ==========================
 
-// lock() bears with them for `patience`, whichever thread has met them, a timed
-// call until its time is up.
+// lock() retries for `patience`, whichever thread has met the errors; a timed
+// call retries until its deadline.
 
 namespace {
 
-// Ways for DynamoDB to be away.
+// How DynamoDB is unreachable.
 enum class Away { refuses, hangs };
 
 constexpr milliseconds kPatience = 2s;
 constexpr milliseconds kRequest = 500ms;
 
-// A server that is away so, and a lock on it.
+// A server that is unreachable in that way, and a lock on it.
 struct Absent {
   explicit Absent(Away away)
       : server([](const SeenRequest&) { return hanging(); },
@@ -60,7 +60,7 @@ struct Absent {
                                      : ScriptedServer::Door::open),
         table(new_table_at(server)),
         mutex("x", options(table)) {}
-  // What may have been applied is not waited for.
+  // Ends requests in flight, so that the Table does not wait for them.
   ~Absent() { server.stop(); }
 
   static Options options(const std::shared_ptr<Table>& table) {
@@ -84,8 +84,9 @@ BOOST_AUTO_TEST_SUITE(patience)
 
 // --- lock() ------------------------------------------------------------------
 
-// Shortly before the time is up, the thread that asks is denied access.  The
-// next one's request is answered when it is up.
+// The thread that sends the requests is denied access shortly before the
+// patience of the other ends.  The other's own request is answered when it
+// ends.
 BOOST_AUTO_TEST_CASE(final_error_of_one_thread_is_no_success_for_the_others) {
   std::atomic<bool> failing{false};
   std::atomic<int> asked{0};
@@ -119,8 +120,8 @@ BOOST_AUTO_TEST_CASE(final_error_of_one_thread_is_no_success_for_the_others) {
   BOOST_TEST(asked <= 3);
 }
 
-// What was signed for a wrong time is signed anew at once.
-BOOST_AUTO_TEST_CASE(wrong_time_is_no_error_for_who_waits) {
+// A request signed with a wrong time is signed again at once.
+BOOST_AUTO_TEST_CASE(wrong_time_is_no_error_for_a_waiter) {
   std::atomic<bool> late{false};
   std::atomic<int> asked_late{0};
   ScriptedServer server([&](const SeenRequest& request) {
@@ -138,15 +139,15 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_no_error_for_who_waits) {
   BOOST_TEST_REQUIRE(waiter.rests());
   late = true;
   BOOST_TEST(eventually([&] { return asked_late == 2; }));
-  BOOST_TEST(waiter.rests());  // Before an answer puts an end to all trouble.
+  // The second request hangs, so no answer has ended the error yet.
+  BOOST_TEST(waiter.rests());
   mutex.cancel();
   BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
 }
 
-// A timed call has met errors for longer than the patience of one who comes
-// now.
-BOOST_AUTO_TEST_CASE(patience_begins_anew_for_who_comes_when_it_is_over) {
+// The timed call has failed for longer than `patience` when lock() is called.
+BOOST_AUTO_TEST_CASE(patience_is_counted_anew_for_each_call) {
   Absent it(Away::hangs);
   Aside timed([&] { (void)it.mutex.try_lock_for(1h); });
   BOOST_TEST(it.server.wait_for_requests(2));
@@ -158,7 +159,7 @@ BOOST_AUTO_TEST_CASE(patience_begins_anew_for_who_comes_when_it_is_over) {
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
 }
 
-// Waiters of other locks of the Table have their turns, and this one has not.
+// The Table serves the waiters of other locks meanwhile, and not this one.
 BOOST_AUTO_TEST_CASE(patience_ends_while_the_turn_to_ask_does_not_come) {
   std::atomic<bool> throttled{false};
   ScriptedServer server([&](const SeenRequest& request) {
@@ -187,7 +188,7 @@ BOOST_AUTO_TEST_CASE(patience_ends_while_the_turn_to_ask_does_not_come) {
   BOOST_TEST(waiters.front()->thrown() == words(Errc::throttled));
 }
 
-// --- Until the time is up ----------------------------------------------------
+// --- Until the deadline ----------------------------------------------------
 
 namespace {
 
@@ -198,8 +199,8 @@ ddbmutex::dynamodb::Answer failed_in(nanoseconds time) {
   return answer;
 }
 
-// What takes that have failed so often that the next delay is anything up to 5
-// s wait for: the longest of hundreds.
+// The longest of 400 random delays before a take is retried.  The takes have
+// failed so often that a delay is anything up to 5 s.
 std::int64_t longest_delay_ms(nanoseconds left,
                               const ddbmutex::dynamodb::Answer& answer) {
   nanoseconds longest{0};
@@ -218,38 +219,42 @@ std::int64_t longest_delay_ms(nanoseconds left,
 
 }  // namespace
 
-// The look of a new Table and the take have the time of a request each.
+// The first look of a new Table and the take have one request timeout each.
 BOOST_AUTO_TEST_CASE(first_lock_has_the_time_of_two_slow_requests) {
-  ScriptedServer server([](const SeenRequest&) {
-    Reply reply = Reply::ok("{}");
-    reply.delay = 2400ms;
-    return reply;
+  const std::string wrong = undisturbed(1s, []() -> std::string {
+    ScriptedServer server([](const SeenRequest&) {
+      Reply reply = Reply::ok("{}");
+      reply.delay = 2400ms;
+      return reply;
+    });
+    Options options = on_table(new_table_at(server));
+    options.request_timeout = 4s;
+    DdbMutex mutex("x", options);
+    std::error_code ec;
+    if (!mutex.try_lock(ec)) return ec ? ec.message() : "held by another";
+    mutex.unlock();
+    return "";
   });
-  Options options = on_table(new_table_at(server));
-  options.request_timeout = 4s;
-  DdbMutex mutex("x", options);
-  std::error_code ec;
-  BOOST_TEST(mutex.try_lock(ec));
-  BOOST_TEST(!ec, ec.message());
-  mutex.unlock();
+  BOOST_TEST(wrong == "");
 }
 
 BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {
   BOOST_TEST(longest_delay_ms(1min, failed_in(1ms)) <= 5000);
   BOOST_TEST(longest_delay_ms(3s, failed_in(40ms)) == 2920);
-  // At least, for nobody knows how long an answer takes,
+  // A round trip counts as 25 ms at least: the next one may be slower,
   BOOST_TEST(longest_delay_ms(3s, failed_in(1ms)) == 2950);
-  // and at most, so that a server that hangs takes no more of the time.
+  // and as 250 ms at most: a server that hangs must not use up the time.
   BOOST_TEST(longest_delay_ms(3s, failed_in(2s)) == 2500);
   BOOST_TEST(longest_delay_ms(51ms, failed_in(1ms)) == 1);
-  // No other one.
+  // Without time for another attempt the delay is not shortened.
   BOOST_TEST(longest_delay_ms(50ms, failed_in(1ms)) >= 50);
   BOOST_TEST(longest_delay_ms(-1s, failed_in(1ms)) >= 0);
 }
 
-// --- What is told then -------------------------------------------------------
+// --- What a timeout reports
+// -------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_request_tells_what_failed_before) {
+BOOST_AUTO_TEST_CASE(timeout_during_a_request_reports_the_failure_before) {
   int requests = 0;
   ScriptedServer server([&requests](const SeenRequest& request) {
     if (action_of(request) == "DeleteItem") return Reply::ok("{}");
@@ -268,7 +273,7 @@ BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_request_tells_what_failed_before) {
   server.stop();
 }
 
-// Those that were passed over, and the one that does not answer.
+// The error names the sources without keys and the one that does not answer.
 BOOST_AUTO_TEST_CASE(keys_that_are_being_fetched_tell_who_was_asked) {
   ScriptedServer instance([](const SeenRequest&) { return hanging(); });
   ScriptedServer server;
@@ -304,8 +309,8 @@ BOOST_AUTO_TEST_CASE(keys_that_are_being_fetched_tell_who_was_asked) {
 
 // --- Renewals ----------------------------------------------------------------
 
-// The product of a lease of a year and of hundreds that press does not fit into
-// 64 bits.
+// The product of a lease of a year and of hundreds of urgent renewals does not
+// fit into 64 bits.
 BOOST_AUTO_TEST_CASE(
     many_long_leases_that_are_throttled_are_not_renewed_at_once) {
   using ddbmutex::dynamodb::Fault;
@@ -330,7 +335,7 @@ using Change = std::function<void(Options&)>;
 
 const std::string kTurn = "PutItem DeleteItem";
 
-// A lock of a minute, and a service that says yes unless it is told otherwise.
+// A lock with a lease of a minute, on a server that accepts every request.
 struct Shared {
   explicit Shared(const Change& change = {}) : table(table_at(server)) {
     Options options = unhurried(table);
@@ -372,9 +377,9 @@ BOOST_AUTO_TEST_CASE(unlock_hands_the_lock_to_who_waits_and_sends_nothing) {
   BOOST_TEST(x.told.text() == "");
 }
 
-// --- Where each acquisition has its own ------------------------------------
+// --- What is not handed over ------------------------------------
 
-BOOST_AUTO_TEST_CASE(lease_that_nobody_prolongs_is_not_handed_over) {
+BOOST_AUTO_TEST_CASE(lease_that_is_not_renewed_is_not_handed_over) {
   for (const Change& change : {Change([](Options& o) { o.auto_renew = false; }),
                                Change([](Options& o) { o.max_hold = 1h; })}) {
     Shared x(change);
@@ -387,7 +392,7 @@ BOOST_AUTO_TEST_CASE(lease_that_nobody_prolongs_is_not_handed_over) {
   }
 }
 
-// Those who come later find what the options say, not what one has left.
+// The next thread finds the data of the options, not what the last one left.
 BOOST_AUTO_TEST_CASE(each_thread_finds_the_data_of_its_own_acquisition) {
   Engine& engine = Engine::running(any_engine_kind());
   for (const bool kept : {false, true}) {
@@ -396,7 +401,7 @@ BOOST_AUTO_TEST_CASE(each_thread_finds_the_data_of_its_own_acquisition) {
     options.keep_data = kept;
     if (!kept) options.data = "ours";
     DdbMutex mutex(name, options);
-    if (kept) {  // As a holder that died has left it.
+    if (kept) {  // A holder that died has left data.
       write_row(
           engine, name,
           record("theirs", calendar() - 1h) + R"(,"data":{"B":"dGhlaXJz"})");
@@ -416,14 +421,14 @@ BOOST_AUTO_TEST_CASE(each_thread_finds_the_data_of_its_own_acquisition) {
 
 namespace {
 
-// A caller's clock, which stands still until a look at it is held up, and then
-// throws.
+// A caller's clock that stands still.  Once `stops` is set, the next reading
+// waits for `told` and then throws.
 struct StoppingClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<StoppingClock>;
-  static constexpr bool is_steady = false;
+  [[maybe_unused]] static constexpr bool is_steady = false;
 
   struct State {
     std::atomic<bool> stops{false};
@@ -441,7 +446,7 @@ struct StoppingClock {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(lock_that_is_handed_to_who_throws_is_given_back) {
+BOOST_AUTO_TEST_CASE(lock_handed_to_a_thread_that_throws_is_released) {
   Shared x;
   StoppingClock::State clock;
   StoppingClock::state = &clock;
@@ -463,14 +468,13 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // === The end of a table ======================================================
 
-// All that its mutexes hold is released, many at once, and what could not be is
-// told.
+// close() releases every held lock, many at once, and reports each failure.
 
 namespace {
 
 namespace lock = ddbmutex::lock;
 
-// Of locks that nobody renews before they are released, for DynamoDB's clock is
+// For locks that are not renewed before they are released: DynamoDB's clock is
 // known when they are taken.
 template <class Where>
 Options held_on(const Where& where) {
@@ -516,7 +520,7 @@ bool is_taken(lock::Mutex& mutex) {
 
 BOOST_AUTO_TEST_SUITE(closing)
 
-BOOST_AUTO_TEST_CASE(what_cannot_be_released_is_told_with_the_reason) {
+BOOST_AUTO_TEST_CASE(close_reports_each_failed_release_with_its_reason) {
   Gate gate;
   const Options options = held_on(gate);
   const Mutexes all = locked(options, 3);
@@ -528,14 +532,14 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_released_is_told_with_the_reason) {
     BOOST_TEST(one.text.find(one.name) != std::string::npos);
     BOOST_TEST(!is_free(gate.engine(), one.name));
   }
-  gate.open();  // It goes on.
+  gate.open();  // The releases are still retried.
   for (const auto& mutex : all) {
     BOOST_TEST(
         eventually([&] { return is_free(gate.engine(), mutex->name()); }));
   }
 }
 
-BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
+BOOST_AUTO_TEST_CASE(close_reports_a_loss_that_was_not_noticed) {
   Gate gate;
   const Options options = held_on(gate);
   const Mutexes all = locked(options, 2);
@@ -548,8 +552,9 @@ BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
   BOOST_TEST(is_free(gate.engine(), all[1]->name()));
 }
 
-// What is destroyed with it may ask the table, in whatever thread.
-BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
+// close() destroys the context of a loss signal, whose destructor may use the
+// table in any thread.  So close() must not hold the table's mutex meanwhile.
+BOOST_AUTO_TEST_CASE(close_destroys_loss_contexts_without_holding_its_mutex) {
   ScriptedServer server;
   lock::TableState table = table_of(server);
   lock::Mutex mutex(table, settings_of(table, "x", 1min));
@@ -557,7 +562,8 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   bool told = false, answered = false;
   Event done;
   std::thread asking;
-  static std::shared_ptr<void> object;  // For a function without a context.
+  // Static, because the function that returns it has no context.
+  static std::shared_ptr<void> object;
   object = {&told, [&](void*) {
               asking = std::thread([&] {
                 table.renewer->usage();
@@ -579,7 +585,7 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
 
 namespace {
 
-// Of a lock that is soon lost, for nobody renews it.
+// Receives the news of a lock that soon expires, because nobody renews it.
 struct Heard final : lock::Listener {
   ~Heard() {
     if (when_gone) when_gone();
@@ -602,9 +608,9 @@ std::shared_ptr<lock::MutexSettings> short_lease(
 
 }  // namespace
 
-// A stop callback destroys the mutex, and so what its callbacks have captured,
-// which may ask the table.
-BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
+// A stop callback destroys the mutex, and with it what the callbacks have
+// captured.  Their destructors may use the table.
+BOOST_AUTO_TEST_CASE(callbacks_destroyed_by_a_stop_callback_may_use_the_table) {
   ScriptedServer server;
   lock::TableState table = table_of(server);
   bool answered = false;
@@ -617,7 +623,8 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
     gone.set();
   };
   lock::Mutex mutex(table, short_lease(table, "x", heard));
-  static lock::Mutex* ended;  // For a function without a context.
+  // Static, because the function below has no context.
+  static lock::Mutex* ended;
   static std::shared_ptr<Heard>* let_go;
   ended = &mutex;
   let_go = &heard;
@@ -631,8 +638,8 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
   BOOST_TEST(answered);
 }
 
-// A callback destroys a mutex that is lost as well, in whose lock() a thread
-// waits that has the last of it; and joins that thread.
+// A callback ends another mutex that is lost as well, and then joins a thread
+// that ends that mutex, too.
 BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
   ScriptedServer server;
   lock::TableState table = table_of(server);

@@ -22,17 +22,22 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/any_of.hpp"
+#include "sigv4/boot_clock.hpp"
+#include "sigv4/keys/sources.hpp"
+#include "sigv4/waiting.hpp"
 #include "tests/allocations/round.hpp"
 
 namespace allocations {
 
+namespace sigv4 = ddbmutex::sigv4;
 using ddbmutex::Loss;
 using std::chrono::hours;
 
 // Where the locks of a scenario are.
 enum class Place {
   engine,
-  late,  // Answers to a PutItem come 150 ms after it was done.
+  late,     // Answers to a PutItem come 150 ms after it was done.
+  failing,  // Each UpdateItem, as renewals are, is answered by a 500.
   https,
 };
 
@@ -188,6 +193,29 @@ inline void renewals(Round& round) {
   round.expect_usable(mutex);
 }
 
+// They are tried again and again, also where there is no memory for the reason.
+inline void failing_renewals(Round& round) {
+  const std::shared_ptr<Table> table = round.warm_table();
+  Options options = round.options(table);
+  options.renew_after = milliseconds(20);
+  DdbMutex mutex(round.name(), options);
+  mutex.lock();
+  const auto tried = [&table, before = table->stats().update_item] {
+    return table->stats().update_item - before;
+  };
+  round.arm();
+  round.leave_alone([&] { return tried() >= 2; });
+  round.disarm();
+  const auto until_now = tried();
+  round.expect(
+      tests::eventually([&] { return tried() >= until_now + 2; }, kSoon),
+      "a renewal that failed is not tried again");
+  round.expect(mutex.owns_lock(), "a lock is lost long before its end");
+  mutex.unlock();
+  round.expect_free();
+  round.expect_usable(mutex);
+}
+
 // Told by a callback that needs no memory once it is there.
 inline void loss(Round& round) {
   std::atomic<int> losses{0};
@@ -247,6 +275,22 @@ inline void keys_of_a_profile(Round& round) {
   const Ended ended = round.attempt("lock()", [&] { mutex.lock(); });
   judge_lock(round, mutex, ended);
   unlink(file.c_str());
+}
+
+// A program that tells them.
+inline void keys_of_a_program(Round& round) {
+  sigv4::Waker nobody;
+  const sigv4::Fetch fetch{ddbmutex::BootClock::now() + kSoon, nobody, 0};
+  const std::string command =
+      R"(echo '{"Version":1,"AccessKeyId":"A","SecretAccessKey":"S"}')";
+  sigv4::KeyOutcome outcome;
+  round.arm();
+  round.attempt("process_keys()", [&] {
+    outcome = sigv4::process_keys(command, "a program", fetch);
+  });
+  round.disarm();
+  const bool found = outcome.state == sigv4::KeyOutcome::State::found;
+  round.expect(found || round.fired(), "a program's keys are not found");
 }
 
 // --- Looking, and making tables ----------------------------------------------
@@ -370,6 +414,14 @@ inline void mistake_leaks(Round& round) {
   });
 }
 
+inline void mistake_leaves_a_descriptor_open(Round& round) {
+  round.arm();
+  round.attempt("a call", [] {
+    const int fd = dup(STDOUT_FILENO);
+    if (gets_memory()) close(fd);
+  });
+}
+
 inline void mistake_leaves_it_locked(Round& round) {
   DdbMutex mutex(round.name(), round.others_options());
   DdbMutex waiter(round.name(), round.options(round.warm_table()));
@@ -397,8 +449,10 @@ inline const std::vector<Scenario>& scenarios() {
       {"renew", renew},
       {"guarded_write", guarded_write},
       {"renewals", renewals},
+      {"failing_renewals", failing_renewals, Place::failing},
       {"loss", loss},
       {"keys_of_a_profile", keys_of_a_profile},
+      {"keys_of_a_program", keys_of_a_program},
       {"inspect", inspect},
       {"list", list},
       {"create", create},
@@ -416,6 +470,7 @@ inline const std::vector<Scenario>& mistakes() {
       {"mistake_ends_the_process", mistake_ends_the_process},
       {"mistake_hangs", mistake_hangs},
       {"mistake_leaks", mistake_leaks},
+      {"mistake_leaves_a_descriptor_open", mistake_leaves_a_descriptor_open},
       {"mistake_leaves_it_locked", mistake_leaves_it_locked},
   };
   return all;

@@ -15,7 +15,8 @@
 // After each, allocations work again, and it is judged: no process may have
 // ended or hung, no call may have thrown anything but std::bad_alloc or Error,
 // what did not fail must have done what it promises; nothing that is held may
-// be lost, no mutex be stuck, no row be left behind, no memory leak.
+// be lost, no mutex be stuck, no row be left behind, no memory leak, no
+// descriptor be left open.
 //
 // Rounds are played by processes of this same program ("allocations play ..."),
 // so that what crashes or hangs is told and the next round goes on.  The engine
@@ -30,6 +31,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -87,7 +90,7 @@ class Player {
   bool play(long n) {
     say("round " + std::to_string(n));
     const bool fired = play_once(n);
-    if (right_ && !scenario_.fresh && growth_ > 0) look_for_leak(n);
+    if (right_ && !scenario_.fresh && growth_.any()) look_for_leak(n);
     say("end");
     return fired;
   }
@@ -100,8 +103,20 @@ class Player {
  private:
   static constexpr milliseconds kForThreads{300};
 
+  // What a round has left that was not there before it.
+  struct Growth {
+    long blocks = 0;
+    long descriptors = 0;
+    bool any() const { return blocks > 0 || descriptors > 0; }
+  };
+
+  static Growth level() {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return {allocations::live_blocks(), std::distance(begin(open), end(open))};
+  }
+
   bool play_once(long n) {
-    const long before = allocations::live_blocks();
+    const Growth before = level();
     bool fired = false;
     {
       Round round(site_, n);
@@ -109,11 +124,13 @@ class Player {
       fired = round.fired();
       right_ = round.right();
     }
-    const auto grown = [&] { return allocations::live_blocks() - before; };
-    if (!scenario_.fresh) {
-      tests::eventually([&] { return grown() <= 0; }, kForThreads);
-    }
-    growth_ = grown();
+    if (scenario_.fresh) return fired;
+    const auto measure = [&] {
+      const Growth now = level();
+      growth_ = {now.blocks - before.blocks,
+                 now.descriptors - before.descriptors};
+    };
+    tests::eventually([&] { return measure(), !growth_.any(); }, kForThreads);
     return fired;
   }
 
@@ -121,15 +138,21 @@ class Player {
   void look_for_leak(long n) {
     for (int again = 0; again < 3; ++again) {
       play_once(n);
-      if (growth_ <= 0) return;
+      if (!growth_.any()) return;
     }
-    say("wrong " + std::to_string(growth_) + " blocks of memory leak");
+    if (growth_.blocks > 0) {
+      say("wrong " + std::to_string(growth_.blocks) + " blocks of memory leak");
+    }
+    if (growth_.descriptors > 0) {
+      say("wrong descriptors left open: " +
+          std::to_string(growth_.descriptors));
+    }
   }
 
   const Scenario& scenario_;
   Site& site_;
-  // Of the last round: how many blocks were left, and whether all else is well.
-  long growth_ = 0;
+  // Of the last round: what it left, and whether all else is well.
+  Growth growth_{};
   bool right_ = true;
 };
 
@@ -219,6 +242,12 @@ class Sweep {
       fault.kind = "delay-answer";
       fault.times = 0;
       fault.from = milliseconds(150);
+      gateway->add(fault);
+    }
+    if (place == Place::failing) {
+      tests::Fault fault;
+      fault.action = "UpdateItem";
+      fault.times = 0;
       gateway->add(fault);
     }
     gateways_[place] = std::move(gateway);

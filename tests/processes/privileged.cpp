@@ -14,6 +14,11 @@
 
 #include "ddbmutex.hpp"
 
+// The kernel lets nobody look into a program of other rights: not even the
+// sanitizer that looks for leaks in the program itself.
+extern "C" int __lsan_is_turned_off();
+extern "C" int __lsan_is_turned_off() { return 1; }
+
 int main(int argc, char** argv) try {
   const std::string what = argc > 1 ? argv[1] : "";
   std::puts(getauxval(AT_SECURE) != 0 ? "secure" : "plain");

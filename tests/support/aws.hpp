@@ -93,7 +93,8 @@ class AwsLog {
   // As GET /log tells it.
   explicit AwsLog(const std::string& json);
 
-  const std::vector<AwsRequest>& requests() const { return requests_; }
+  // Copied, for `for (... : aws.log().requests())`.
+  std::vector<AwsRequest> requests() const { return requests_; }
   int count(const std::string& service,
             const std::string& operation = "*") const;
   // The last one; throws if there is none.

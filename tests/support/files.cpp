@@ -1,8 +1,8 @@
 #include "tests/support/files.hpp"
 
-#include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 namespace tests {
 
@@ -16,7 +16,7 @@ std::filesystem::path project() {
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(project() / path);
-  BOOST_TEST_REQUIRE(file.good(), path << " cannot be read");
+  if (!file.good()) throw std::runtime_error("cannot read " + path.string());
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -25,9 +25,9 @@ std::string read_file(const std::filesystem::path& path) {
 std::string between(const std::string& text, const std::string& from,
                     const std::string& to) {
   const auto begin = text.find(from);
-  BOOST_TEST_REQUIRE(begin != text.npos, "no " << from);
+  if (begin == text.npos) throw std::runtime_error("no " + from);
   const auto end = text.find(to, begin + from.size());
-  BOOST_TEST_REQUIRE(end != text.npos, "no " << to);
+  if (end == text.npos) throw std::runtime_error("no " + to);
   return text.substr(begin + from.size(), end - begin - from.size());
 }
 

@@ -4,10 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <boost/test/unit_test.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "tests/support/waiting.hpp"
 
@@ -43,7 +43,7 @@ std::string thread_name(const std::string& thread) {
 
 pid_t polling_thread(const std::set<pid_t>& before, const std::string& name) {
   pid_t polling = 0;
-  BOOST_TEST_REQUIRE(eventually([&] {
+  const bool polls = eventually([&] {
     for (const pid_t thread : threads_by_id()) {
       const std::string id = std::to_string(thread);
       if (before.count(thread) != 0 || thread_name(id) != name) continue;
@@ -53,7 +53,8 @@ pid_t polling_thread(const std::set<pid_t>& before, const std::string& name) {
       if (number == kPoll || number == SYS_ppoll) polling = thread;
     }
     return polling != 0;
-  }));
+  });
+  if (!polls) throw std::runtime_error("no thread polls in " + name);
   return polling;
 }
 
@@ -69,7 +70,9 @@ HeldThread::HeldThread(pid_t thread) {
     errno = saved;
   };
   sigaction(SIGTRAP, &action, &old_);
-  BOOST_TEST_REQUIRE(syscall(SYS_tgkill, getpid(), thread, SIGTRAP) == 0);
+  if (syscall(SYS_tgkill, getpid(), thread, SIGTRAP) != 0) {
+    throw std::runtime_error("no thread " + std::to_string(thread));
+  }
   while (sem_wait(&held) != 0) {
   }
 }

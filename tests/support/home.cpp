@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include <boost/test/unit_test.hpp>
 #include <fstream>
+#include <stdexcept>
 #include <system_error>
 
 namespace tests {
@@ -11,7 +11,9 @@ namespace tests {
 Home::Home() {
   namespace fs = std::filesystem;
   std::string name = (fs::temp_directory_path() / "ddbmutex-XXXXXX").string();
-  BOOST_TEST_REQUIRE(mkdtemp(name.data()) != nullptr);
+  if (mkdtemp(name.data()) == nullptr) {
+    throw std::runtime_error("cannot make " + name);
+  }
   root = name;
   fs::create_directory(root / ".aws");
   variables["HOME"] = name;

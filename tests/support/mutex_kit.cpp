@@ -1,8 +1,8 @@
 #include "tests/support/mutex_kit.hpp"
 
 #include <algorithm>
-#include <boost/test/unit_test.hpp>
 #include <ctime>
+#include <stdexcept>
 #include <utility>
 
 #include "ddbmutex/dynamodb/answer.hpp"
@@ -87,7 +87,7 @@ std::optional<ddbmutex::dynamodb::Item> item_of(Engine& engine,
   using namespace ddbmutex::dynamodb;
   auto http = engine.call(
       "GetItem", place_in(engine, "Key", name) + R"(},"ConsistentRead":true})");
-  BOOST_REQUIRE(http.status == 200);
+  if (http.status != 200) throw std::runtime_error("GetItem: " + http.body);
   return read_answer(Action::get_item, std::move(http), {}).item;
 }
 

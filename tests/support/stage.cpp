@@ -4,10 +4,27 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "sigv4/sigv4.hpp"
+
 namespace tests {
+
+namespace {
+
+// As lines of a profile.
+std::string lines_of(const AwsKeys& keys) {
+  const std::string token =
+      keys.session_token.empty()
+          ? ""
+          : "aws_session_token = " + keys.session_token + "\n";
+  return "aws_access_key_id = " + keys.access_key_id +
+         "\naws_secret_access_key = " + keys.secret_access_key + "\n" + token;
+}
+
+}  // namespace
 
 Stage::Stage() {
   for (const auto& [name, value] : aws.environment()) set(name, value);
@@ -30,6 +47,7 @@ void Stage::set(const std::string& name, const std::string& value) {
 
 std::string Stage::write(const std::string& name,
                          const std::string& text) const {
+  std::filesystem::create_directories((home.root / name).parent_path());
   std::string path = home.write(name, text);
   chmod(path.c_str(), 0600);
   return path;
@@ -53,6 +71,38 @@ void Stage::static_keys() {
   set("AWS_ACCESS_KEY_ID", keys.access_key_id);
   set("AWS_SECRET_ACCESS_KEY", keys.secret_access_key);
   set("AWS_SESSION_TOKEN", keys.session_token);
+}
+
+void Stage::credentials_file(const AwsKeys& keys) {
+  write(".aws/credentials", "[default]\n" + lines_of(keys));
+}
+
+void Stage::credential_process() {
+  const AwsKeys keys = aws.issue(std::chrono::hours(1));
+  const std::string path = write(
+      "keys.json", R"({"Version":1,"AccessKeyId":")" + keys.access_key_id +
+                       R"(","SecretAccessKey":")" + keys.secret_access_key +
+                       R"(","SessionToken":")" + keys.session_token +
+                       R"(","Expiration":")" + keys.expiration + R"("})");
+  write(".aws/config", "[default]\ncredential_process = cat '" + path + "'\n");
+}
+
+void Stage::role_of(const AwsKeys& user) {
+  aws.user(user);
+  write(".aws/credentials", "[user]\n" + lines_of(user));
+  write(".aws/config", std::string("[default]\nsource_profile = user\n") +
+                           "role_arn = " + kRole + "\n");
+}
+
+void Stage::single_sign_on(const std::string& token) {
+  aws.sso_token(token, std::chrono::hours(1));
+  write(".aws/config",
+        "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
+        "sso_role_name = locker\n[sso-session work]\n"
+        "sso_region = us-east-1\nsso_start_url = https://work.example\n");
+  write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex("work") + ".json",
+        R"({"accessToken":")" + token +
+            R"(","expiresAt":"2099-01-01T00:00:00Z"})");
 }
 
 void Stage::web_identity() {

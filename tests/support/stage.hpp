@@ -32,13 +32,18 @@ struct Stage {
   ~Stage();
 
   void set(const std::string& name, const std::string& value);
-  // In the home; nobody else may read it.
+  // Writes a file of the home that nobody else may read; returns its path.
   std::string write(const std::string& name, const std::string& text) const;
   std::vector<std::string> environment() const;
   std::string log() const;
 
-  // Where keys are from.
+  // Each sets up one source of keys.
   void static_keys();
+  void credentials_file(const AwsKeys& keys);
+  void credential_process();
+  // The role of a profile whose source_profile has the user's keys.
+  void role_of(const AwsKeys& user);
+  void single_sign_on(const std::string& token);
   void web_identity();
   void instance();
   void container();

@@ -5,9 +5,10 @@
 
 #include <map>
 #include <ostream>
-#include <regex>
 #include <string>
 #include <vector>
+
+#include "tests/support/files.hpp"
 
 namespace witness {
 
@@ -31,8 +32,7 @@ using Outcomes = std::map<std::string, Outcome>;
 // Keys that a stand-in gave out are others each time: what counts of them is
 // how they were come by.
 inline bool is_issued(const std::string& id) {
-  static const std::regex kForm("ASIA[A-Z2-7]{16}");
-  return std::regex_match(id, kForm);
+  return !tests::all_matches(id, "^(ASIA[A-Z2-7]{16})$").empty();
 }
 
 inline Outcome of_keys(const std::string& id, const std::string& secret,
@@ -46,19 +46,17 @@ inline Outcome of_keys(const std::string& id, const std::string& secret,
 
 // "HTTP://Host:80/" is "http://host".
 inline Outcome of_endpoint(const std::string& url) {
-  static const std::regex kForm(
-      "^(https?)://([^/:]*|\\[[^\\]]*\\])(:\\d+)?(.*)$", std::regex::icase);
-  std::smatch parts;
-  if (!std::regex_match(url, parts, kForm)) return {url};
-  std::string start = parts[1].str() + "://" + parts[2].str();
+  const std::vector<std::string> starts =
+      tests::all_matches(url, R"(^(\w+://(?:\[[^\]]*\]|[^/:]*)))");
+  if (starts.empty()) return {url};
+  std::string start = starts[0];
   for (char& c : start) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
-  const bool tls = start.compare(0, 5, "https") == 0;
-  const std::string port = parts[3];
-  const std::string path = parts[4];
-  return {start + (port == (tls ? ":443" : ":80") ? "" : port) +
-          (path == "/" ? "" : path)};
+  const std::string usual = start.compare(0, 6, "https:") == 0 ? ":443" : ":80";
+  std::string rest = url.substr(start.size());
+  rest = tests::replaced(rest, "^" + usual + "(?![0-9])", "");
+  return {start + tests::replaced(rest, "^(:[0-9]+)?/$", "$1")};
 }
 
 }  // namespace witness
