@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "ddbmutex/dynamodb/retry.hpp"
 #include "ddbmutex/lock/attempt.hpp"

@@ -10,7 +10,6 @@
 #include <cctype>
 #include <chrono>
 #include <clocale>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -21,7 +21,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "ddbmutex.hpp"

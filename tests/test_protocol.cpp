@@ -684,14 +684,6 @@ BOOST_AUTO_TEST_CASE(own_record_told_after_the_claim_revives_nothing) {
   BOOST_TEST(count(c.lease.claim_end()) <= count(end));
 }
 
-BOOST_AUTO_TEST_CASE(lease_is_renewed_at_the_age_that_is_asked_for) {
-  Contender c;
-  c.hold();
-  for (const nanoseconds age : {nanoseconds(1ms), nanoseconds(20s)}) {
-    BOOST_TEST(count(c.lease.time_at_age(age)) == count(kStart + age));
-  }
-}
-
 // --- A claim that the service's clock ends ---------------------------------
 
 // For clients that judge by their calendars, the stored end is later by a

@@ -1,7 +1,6 @@
 // The signer: AWS's published requests, and what those do not cover.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
-#include <new>
 #include <string>
 #include <string_view>
 
