@@ -363,13 +363,14 @@ struct Options {
   //   above 125 s     1 % of the ttl
   //
   // So with a ttl of 60 s, it can use 58.75 s after each renewal.  The margin
-  // is enough for clocks whose rate is wrong by up to 1 %.  It is also enough
-  // for a pause of up to 1.25 s in which the whole machine stands still, boot
-  // clock included, and that no answer shows.  But it is not if the ttl is
-  // below 10 s: such a pause can then let two hosts hold the lock at once, for
-  // up to 1.25 s - ttl / 8.  That is 0.625 s with a ttl of 5 s, and 1 s with
-  // one of 2 s.  If clocks are also off by 1 %, add 1 % of the ttl; the total
-  // is never more than 1.25 s.
+  // covers clocks whose rate is wrong by up to 1 %.
+  //
+  // The whole machine may also stand still, boot clock included, for too short
+  // a time for any answer to show it.  If the ttl is 10 s or more, such a pause
+  // of up to 1.25 s lets nobody else in.  If it is shorter, two hosts can then
+  // hold the lock at once, for up to 1.25 s - ttl / 8: for 0.625 s with a ttl
+  // of 5 s, for 1 s with one of 2 s.  If clocks are also off by 1 %, add 1 % of
+  // the ttl; the total is never more than 1.25 s.
   std::chrono::milliseconds ttl{60000};
 
   // Called once for each lock that is lost; owns_lock() is already false.

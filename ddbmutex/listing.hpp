@@ -26,9 +26,9 @@ namespace detail {
 LockInfo describe(dynamodb::Item&& item, const TableOptions& options,
                   const dynamodb::Client& client);
 
-// Selects the items whose key begins with the table's prefix.  Of each item,
-// its key, the attributes of its lock record and those named in `more` are
-// read.  Those in `more` may be large.  Both arguments must outlive the result.
+// Selects the items whose key begins with the table's prefix.  It reads their
+// keys, the attributes of their lock records, and those that `more` names,
+// which may be large.  Both arguments must outlive the result.
 dynamodb::Selection selection_of(const TableOptions& options,
                                  const std::vector<std::string>& more = {});
 

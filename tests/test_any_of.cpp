@@ -46,7 +46,7 @@ const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
 // An item that nobody has locked yet.
 const std::string kFree = R"("colour":{"S":"red"})";
 
-// Items whose names begin with a prefix of this test's own.
+// Items that no other test sees: their names have a prefix of their own.
 struct Items {
   explicit Items(int count, EngineKind kind = tests::any_engine_kind(),
                  const std::string& attributes = kFree)
@@ -448,8 +448,8 @@ BOOST_AUTO_TEST_CASE(what_accept_throws_leaves_nothing_behind) {
   BOOST_TEST(any.lock()->fencing_token() == 2u);
 }
 
-// Both items are in one pass.  A call whose try of the first is refused waits
-// until the try of the second has ended, and then it is free again.
+// Both items are in one pass.  One call is refused the first item, and waits
+// while another tries the second.  That try ends: the second is free again.
 BOOST_AUTO_TEST_CASE(try_that_accept_ends_with_an_exception_is_over_for_all) {
   bool in_one_pass = false;
   tests::eventually([&] {

@@ -668,7 +668,7 @@ BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {
   Process all({program_with(words), stage.place});
   Process one(
       {program_with({"watch", "-i", "100ms", "-j", "job"}), stage.place});
-  // A free lock is told only if it is named.
+  // Free locks are reported only to those who name them.
   BOOST_TEST(text_in(parsed(one.channel().line()), "state") == "free");
 
   auto mutex = stage.holder();

@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(wait_ends_in_its_time_or_with_the_lock) {
   BOOST_TEST(scene.text_of("out") == "in\n");
 }
 
-// The watcher still watches the command's group, whose number is the command's
-// process id.  So that id must not be free for another process.
+// The command's group has the number of its process.  While the watcher watches
+// the group, no other process may get that number.
 BOOST_AUTO_TEST_CASE(command_is_not_reaped_while_its_group_is_watched) {
   const Scene scene;
   const auto run = scene.start(
@@ -430,8 +430,8 @@ BOOST_AUTO_TEST_CASE(deadline_is_before_the_end_of_the_lease) {
 
 namespace {
 
-// Cuts off, stops or kills `run`, whose command has moved to another group and
-// ignores TERM.  Returns what is wrong; "" if the command is ended in time.
+// Cuts off, stops or kills `run`.  Its command ignores TERM, and has moved to
+// another group.  Returns what is wrong; "" if the command is ended in time.
 std::string ended_by(const std::string& blow) {
   Cuttable front;
   const Scene scene(front.where());
@@ -546,8 +546,8 @@ const std::string kPrints =
 
 std::string command() { return program_path("../examples/ddbmutex/ddbmutex"); }
 
-// A server that grants every lock, and a home whose profile gets its keys from
-// a script.
+// A server that grants every lock, and a home with a profile.  A script gives
+// the profile its keys.
 struct Desk {
   explicit Desk(const std::string& script, const char* shell = "/bin/sh") {
     home.write("script", script);

@@ -340,7 +340,7 @@ std::string port_of(const std::string& url) {
   return url.substr(url.rfind(':') + 1);
 }
 
-// The "host:port" of a URL, as it is told to a proxy.
+// "host:port" of a URL.  A proxy is asked to connect to this.
 std::string target_of(const std::string& url) {
   return url.substr(url.find("://") + 3);
 }
@@ -369,8 +369,8 @@ struct Said {
     // A "lock" has no time limit, so its requests get much time.
     agent.make("a", tests::fresh_name(),
                command == "lock" ? "request_timeout=20000" : "");
-    // A command whose time is up reports only that.  The next one may have the
-    // cause.
+    // A command reports no cause if its time is up.  The next one may report
+    // it.
     for (int i = 0; i < 20; ++i) {
       result = agent.ask(command + " a");
       if (result != tests::refused(Errc::timed_out)) break;

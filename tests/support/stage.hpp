@@ -41,7 +41,7 @@ struct Stage {
   void static_keys();
   void credentials_file(const AwsKeys& keys);
   void credential_process();
-  // The role of a profile whose source_profile has the user's keys.
+  // A profile assumes a role with the user's keys.
   void role_of(const AwsKeys& user);
   void single_sign_on(const std::string& token);
   void web_identity();
