@@ -297,13 +297,24 @@ constexpr uid_t kCaller = 65533, kOwner = 65532;  // Nobody has these.
 
 enum class Rights { none, set_uid, set_gid, capabilities };
 
+// Whether a user who owns none of the folders on the way may enter this one.
+bool can_be_entered(fs::path folder) {
+  for (; folder != folder.root_path(); folder = folder.parent_path()) {
+    const fs::perms rights = fs::status(folder).permissions();
+    if ((rights & fs::perms::others_exec) == fs::perms::none) return false;
+  }
+  return true;
+}
+
 bool can_be_tested(const Home& home) {
   struct statvfs system = {};
   BOOST_TEST_REQUIRE(statvfs(home.root.c_str(), &system) == 0);
-  const bool can = geteuid() == 0 && (system.f_flag & ST_NOSUID) == 0;
+  const bool can = geteuid() == 0 && (system.f_flag & ST_NOSUID) == 0 &&
+                   can_be_entered(home.root.parent_path());
   if (!can) {
     std::cout << "NOT TESTED: a set-uid program (needs root, and a temporary "
-                 "folder that is not mounted nosuid)\n";
+                 "folder that everybody may enter and that is not mounted "
+                 "nosuid)\n";
   }
   return can;
 }

@@ -14,11 +14,13 @@
 
 const { spawn } = require("child_process");
 const fs = require("fs");
+const os = require("os");
 const path = require("path");
 
 // The process groups of what runs.  A terminal's signals do not reach them, so
 // they are ended with us.
 const groups = new Set();
+const folders = new Set();  // What the tests write goes with us, too.
 
 function signalGroup(pid, signal) {
   try {
@@ -28,8 +30,14 @@ function signalGroup(pid, signal) {
   }
 }
 
+function removeFolder(folder) {
+  folders.delete(folder);
+  fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
 process.on("exit", () => {
   for (const pid of groups) signalGroup(pid, "SIGTERM");
+  folders.forEach(removeFolder);
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => process.exit(130));
@@ -105,18 +113,29 @@ function readLog(output) {
   return { milliseconds, failed, running };
 }
 
+// A mutant's test may leave files behind.  Their folder is not below
+// `directory`: tests that run programs as another user need one that everybody
+// may enter, and a home directory may be closed.
+async function inOwnFolder(run) {
+  const temporary = fs.mkdtempSync(path.join(os.tmpdir(), "ddbmutex-mutant-"));
+  folders.add(temporary);
+  fs.chmodSync(temporary, 0o711);
+  try {
+    return await run(temporary);
+  } finally {
+    removeFolder(temporary);
+  }
+}
+
 async function runTests(directory, names, limits) {
   const selection = names.map((name) => `--run_test=${name}`);
-  const temporary = path.resolve(directory, "tmp");
-  fs.mkdirSync(temporary, { recursive: true });
-  const environment = { DDBMUTEX_BUILD: path.resolve(directory),
-    TMPDIR: temporary };
+  const environment = { DDBMUTEX_BUILD: path.resolve(directory) };
   if (limits.plenty) environment.DDBMUTEX_TEST_PLENTY = String(limits.plenty);
-  const { output, status, hung } = await runProgram(
+  const { output, status, hung } = await inOwnFolder((temporary) => runProgram(
     path.join(directory, "tests/tests"),
     [...selection, "--log_level=test_suite", "--report_level=no",
-      "--color_output=no"], environment,
-    path.join(directory, `${limits.log}.log`), limits);
+      "--color_output=no"], { ...environment, TMPDIR: temporary },
+    path.join(directory, `${limits.log}.log`), limits));
   const { milliseconds, failed, running } = readLog(output);
   const told = new Set([...failed].map((name) => name.replace(/\/_\d+$/, "")));
   if (told.size > 0) return { failed: [...told], milliseconds };
