@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The calls of a DdbMutex.  The constructor checks the options.  Each call asks
 // the lock::Mutex of this process and turns its Result into an Error.
 #include "ddbmutex.hpp"

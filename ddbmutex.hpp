@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // ddbmutex.hpp: a std::timed_mutex across hosts, stored as a DynamoDB item.
 //
 //   #include "ddbmutex.hpp"

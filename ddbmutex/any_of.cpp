@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The public calls of an AnyOf, its options, what a pass finds, and what the
 // calls of one process share.  What one call does is in any_of_call.cpp.
 //

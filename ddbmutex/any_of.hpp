@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // any_of.hpp: a lock on any one of many items, such as work that is to be done.
 //
 //   #include "ddbmutex/any_of.hpp"

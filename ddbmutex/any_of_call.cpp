@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // One call of an AnyOf: it decides what to do next, does it, and begins again,
 // until it has an item, its time is up, or nothing is free.
 #include <algorithm>

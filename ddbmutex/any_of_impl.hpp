@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The inside of an AnyOf: its options, what a pass over its table has found,
 // what all its calls in one process share, and one call.
 #ifndef DDBMUTEX_ANY_OF_IMPL_HPP

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Attributes that users store with a lock, and the calls of DdbMutex that read
 // and change them.  DynamoDB's rules for numbers, sets and nesting are checked
 // here, so that an error names the attribute that breaks one.

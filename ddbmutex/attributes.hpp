@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // What users store with a lock: checks it, and converts it to and from a
 // DynamoDB item.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Makes an Error, with its text, of a code or of an answer with a fault, and
 // ends public calls with it.  Also the error category, and the names of Loss
 // and LogLevel.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Errors of public calls: builds an Error, and reports it by an exception, a
 // std::error_code or fail_handler.
 //

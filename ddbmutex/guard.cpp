@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Guarded writes: DynamoDB carries them out only while the lock is ours.  They
 // are sent in one transaction together with a ConditionCheck of the lock's row.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The options that depend on the layout: their defaults, their checks, and what
 // they make of a RowPolicy.
 #include "layout_options.hpp"

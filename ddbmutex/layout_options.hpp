@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // What TableOptions::layout means for the other options, and for how a lock
 // uses its row.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads the items of a table as locks.  An item that is not understood is
 // described by its name and a problem, so that one odd row hides no others.
 #include "listing.hpp"

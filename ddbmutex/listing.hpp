@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Describes the items of a table to users, as LockInfo.
 //
 //   const dynamodb::Selection selection = selection_of(options);

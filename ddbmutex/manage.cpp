@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The calls of a Table: creating and checking the table itself; inspecting,
 // listing and freeing the locks in it.  Each request may be sent again without
 // harm.  After a retry, force_unlock() looks whether an attempt was applied.

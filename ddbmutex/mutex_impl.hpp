@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The inside of a DdbMutex: its name and options, and the lock::Mutex that each
 // process makes of them when it first needs one.
 #ifndef DDBMUTEX_MUTEX_IMPL_HPP

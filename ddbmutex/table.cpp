@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The calls of a Table, except its administration (manage.cpp): checks options,
 // sets up the source of keys and the log, and releases all locks in close().
 #include "table.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The inside of a Table: its options, and the client, threads and locks that
 // each process makes of them on first use.
 #ifndef DDBMUTEX_TABLE_HPP

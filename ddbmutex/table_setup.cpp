@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // DescribeTable, CreateTable and UpdateTimeToLive: their requests, their order,
 // and the waiting for a table that is changing.
 #include "table_setup.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Creates the table, and checks whether locks can live in it.
 //
 // A call that sends a request blocks.  It retries transient faults, and waits

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A cron job that is in the crontab of all hosts and runs on one of them:
 //
 //   cron_job NAME SECONDS COMMAND

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Writes that come too late: without a guard they succeed, with one DynamoDB
 // refuses them.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Leader election: of all processes that run this, on any host, one leads.
 //
 //   leader TABLE NAME TTL_MS

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The ten lines: of all hosts that run this, one at a time prints its report.
 //
 //   ten_lines

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Many locks on one Table: several threads of several processes transfer money
 // between accounts at once, and none is lost.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The lock in a program without exceptions and RTTI: this file is compiled with
 // -fno-exceptions -fno-rtti, and every call that can fail is given a
 // std::error_code.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The only place that doubles a pause or makes one random.
 #include "backoff.hpp"
 

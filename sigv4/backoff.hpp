@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Pauses between attempts.  Their upper bound doubles with each failure.  Each
 // pause is random, so that clients that fail together do not retry together.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Base64 (RFC 4648, section 4), the encoding of binary values in DynamoDB's
 // JSON.
 //

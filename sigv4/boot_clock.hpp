@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The boot clock: time since the machine started, suspend included.
 //
 // std::chrono::steady_clock stands still while a Linux machine is suspended

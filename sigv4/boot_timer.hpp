@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A descriptor that becomes readable at a time on the boot clock, so that
 // poll(2) can wait for it.  The timeout of poll(2) itself stands still while
 // the machine is suspended.

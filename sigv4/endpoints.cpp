@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Configured endpoints are found first, when the settings are read.  AWS's own
 // endpoints follow from the region and its partition, once the region is known.
 #include "endpoints.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Finds the URL of an AWS service: the usual one in a region, or one that the
 // environment or the profile configures.
 //

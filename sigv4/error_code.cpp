@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The error codes that AWS's services share, as AWS's SDKs classify them.
 #include "error_code.hpp"
 

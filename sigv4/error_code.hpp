@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The meaning of error codes that all of AWS's services use.
 //
 // Pure functions.

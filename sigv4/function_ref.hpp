@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A callable passed to a function that calls it before it returns: as
 // std::function, but without a copy and without an allocation.
 //

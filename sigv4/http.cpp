@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // An exchange from start() to finish(): the request for libcurl, what libcurl
 // waits for, its result, and the answer as it arrives.  http_setup.cpp sets the
 // options and callbacks of a handle.  http_limits.cpp ends exchanges that a

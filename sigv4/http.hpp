@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // An Exchange sends one HTTP request at a time on a connection that is kept
 // alive.  It has one deadline, another thread can end it, and it knows whether
 // the server may have received the request.  Nothing else sends with libcurl.

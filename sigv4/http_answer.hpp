@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // How an HTTP exchange ended, and what the server answered.
 #ifndef DDBMUTEX_SIGV4_HTTP_ANSWER_HPP
 #define DDBMUTEX_SIGV4_HTTP_ANSWER_HPP

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Limits for peers that send without end, or that make connecting take for
 // ever.  These limits hold even while libcurl is busy.  Waiting has its own
 // deadline.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Keeps idle exchanges, with their connections, for the next requests.
 #ifndef DDBMUTEX_SIGV4_HTTP_POOL_HPP
 #define DDBMUTEX_SIGV4_HTTP_POOL_HPP

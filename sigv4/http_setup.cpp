@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Sets up each libcurl handle once: its options, and its callbacks, which only
 // call members of Exchange.
 #include <curl/curl.h>

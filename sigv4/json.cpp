@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // JSON by means of RapidJSON, which no other file includes.  Its reader fills a
 // NodeList; Value and Elements read those nodes.
 //

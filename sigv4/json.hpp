@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // JSON (RFC 8259).  RapidJSON reads and writes it.
 //
 //   const Document document(std::move(body));

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The queue of log lines, and the thread that writes them.
 #include "log.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Log lines on their way to the user's logger.
 #ifndef DDBMUTEX_SIGV4_LOG_HPP
 #define DDBMUTEX_SIGV4_LOG_HPP

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // What to do when memory runs out in a call that must not fail.
 //
 //   if (!try_with_memory([&] { log(describe(lock)); })) ...  // Not logged.

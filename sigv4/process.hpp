@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Objects that a forked child must not share with its parent.
 //
 // A forked child has copies of its parent's mutexes (perhaps locked by threads

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Finds and reads the two files, and looks up what they say about a profile.
 #include "profile.hpp"
 

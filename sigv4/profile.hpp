@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The shared config and credentials files, and one profile as both describe it.
 //
 // A file counts as empty if it does not exist, cannot be read or is not a

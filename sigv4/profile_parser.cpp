@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The parser changes the text of a file in place, so that entries can be views
 // of it and no second copy has to be wiped.
 #include "profile_parser.hpp"

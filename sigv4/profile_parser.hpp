@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Parses the shared config and credentials files as AWS's tools read them.
 //
 // Where AWS's tools differ, these rules hold here:

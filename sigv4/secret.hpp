@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Strings and files whose contents are wiped from memory.
 //
 // Thread safety: any thread may call any of this.

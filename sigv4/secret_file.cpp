@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads and replaces files that hold keys or tokens.
 #include <fcntl.h>
 #include <stdlib.h>

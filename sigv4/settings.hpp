@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Environment variables, and where a setting came from.
 //
 // Thread safety: any thread may call anything here, if the environment may be

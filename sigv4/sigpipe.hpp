@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Keeps SIGPIPE away from a program while libcurl may write.
 #ifndef DDBMUTEX_SIGV4_SIGPIPE_HPP
 #define DDBMUTEX_SIGV4_SIGPIPE_HPP

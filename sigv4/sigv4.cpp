@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Every request is signed here.  The steps of the specification are functions
 // in the specification's order, and sign() puts them together.
 #include "sigv4.hpp"

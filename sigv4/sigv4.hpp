@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // AWS Signature Version 4 in its header form, as pure functions: no clock, no
 // environment, no I/O.  (request, credentials, scope, time) -> Authorization.
 //

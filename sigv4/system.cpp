@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Clocks, randomness, mutexes, threads and the process's number on Linux.  A
 // simulation links its own definitions instead of this file.
 #include "system.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // What the library needs from the system besides files and the network: clocks,
 // randomness, mutexes, threads, and a number for this process.
 //

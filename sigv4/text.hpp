@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Joins, cuts and compares text.  join() allocates once and needs little code
 // where it is called.  operator+ would make a string for every piece.
 #ifndef DDBMUTEX_SIGV4_TEXT_HPP

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // How the library's own threads wait, and how they end with the process.
 //
 // Thread safety: any thread may call any of this.

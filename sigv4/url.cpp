@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // libcurl reads and writes the URLs; parts_of() only cuts its result.
 #include "url.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // URLs of servers.
 #ifndef DDBMUTEX_SIGV4_URL_HPP
 #define DDBMUTEX_SIGV4_URL_HPP

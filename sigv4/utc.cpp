@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Times are read and written by the formats below, digit by digit.  libc's
 // functions are not used: strftime() and strptime() depend on the locale, and
 // gmtime() and timegm() take a lock that a forked child may find taken for

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads and writes times as AWS does: in a signature, in the Date of an answer,
 // and for the expiry of keys.  Pure functions: no locale, no time zone of the
 // host, no clock.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Waits until a time on the boot clock, until another thread wakes this one, or
 // until an HTTP exchange has ended.
 #ifndef DDBMUTEX_SIGV4_WAITING_HPP

@@ -45,6 +45,11 @@ std::vector<std::string> library_files(const std::string& extension) {
   return files;
 }
 
+// The first line of each file that people copy.
+const std::string kLicence =
+    "// Copyright (c) 2026 The ddbmutex authors.  "
+    "SPDX-License-Identifier: MIT\n";
+
 // The directory of this build.
 std::string build() {
   return fs::path(program_path("")).parent_path().parent_path();
@@ -78,8 +83,11 @@ BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
   }
   BOOST_TEST(has(header, "\nclass DdbMutex {\n"));
   BOOST_TEST(has(header, "\nclass AnyOf {\n"));
-  BOOST_TEST(has(header, "// " + read_file("LICENSE").substr(0, 11)));
-  BOOST_TEST(has(whole, "// " + read_file("LICENSE").substr(0, 11)));
+  for (const std::string& text : {whole, header}) {
+    BOOST_TEST(text.rfind(kLicence, 0) == 0u);
+    BOOST_TEST(all_matches(text, "(SPDX)").size() == 1u);
+    BOOST_TEST(has(text, "// " + read_file("LICENSE").substr(0, 11)));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -633,6 +641,19 @@ BOOST_AUTO_TEST_CASE(layers_include_only_themselves_and_those_below) {
   BOOST_TEST(found > 30);
 }
 
+// MIT wants the notice in every copy.
+BOOST_AUTO_TEST_CASE(file_that_is_copied_names_its_licence_first) {
+  std::vector<std::string> files = all_sources();
+  for (const char* folder : {"examples", "examples/recipes"}) {
+    for (const std::string& file : sources(folder)) files.push_back(file);
+  }
+  for (const std::string& file : files) {
+    BOOST_TEST(read_file(file).rfind(kLicence, 0) == 0u, file);
+  }
+  BOOST_TEST(has(read_file("LICENSE"),
+                 "\nCopyright (c) 2026 The ddbmutex authors\n"));
+}
+
 BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
   BOOST_TEST(includes("ddbmutex.hpp").empty());
   const std::vector<std::string> headers = libraries("ddbmutex.hpp");
@@ -701,7 +722,7 @@ BOOST_AUTO_TEST_CASE(only_a_few_sources_ask_the_system) {
 BOOST_AUTO_TEST_CASE(source_of_a_part_is_nothing_without_it) {
   std::set<std::string> parts;
   for (const std::string& file : all_sources()) {
-    const std::string text = read_file(file);
+    const std::string text = read_file(file).substr(kLicence.size() + 1);
     const auto part = all_matches(text.substr(0, text.find('\n') + 1),
                                   "^#ifndef DDBMUTEX_NO_(\\w+)\n");
     if (part.empty()) continue;

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads an answer: first the headers, which show whether DynamoDB sent it, then
 // the body.  After a success the body depends on the action.  Otherwise it is
 // an error code with a message.

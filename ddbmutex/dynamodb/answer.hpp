@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads DynamoDB's answers: the item or the table in them, or the fault.
 //
 // Pure functions.  No content of an answer is trusted: JSON is parsed without

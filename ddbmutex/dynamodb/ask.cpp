@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // ask() sends a request and retries it.  Items builds on it: it reads the pages
 // of a Scan or Query, and makes them smaller if they are too large.
 #include "ask.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Calls whose request may be sent again unchanged after a transient fault:
 // reads and changes of tables.  (A conditional write of a lock is made anew for
 // each attempt; see lock/attempt.hpp.)

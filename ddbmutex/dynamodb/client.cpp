@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A call goes through prepare(), which finds keys and the endpoint, begin(),
 // which signs and sends, and finish(), which reads the answer and learns from
 // it: DynamoDB's clock, counts, refused keys, and whether the table's key is

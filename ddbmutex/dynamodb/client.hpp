@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Sends calls to DynamoDB: signs a request, sends it, and reads its answer.
 //
 // It retries nothing: a conditional write must be made anew for every attempt,

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The clock learns in receive() and answers with bounds.  While it knows two
 // intervals that contradict each other, all bounds allow for both.
 #include "clock.hpp"

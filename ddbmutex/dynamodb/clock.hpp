@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The time by DynamoDB's clock, which is known as an interval [earliest,
 // latest].
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads the answers of DescribeTable, CreateTable and DeleteTable.
 #include "description.hpp"
 

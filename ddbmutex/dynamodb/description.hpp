@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The description of a table, which DescribeTable, CreateTable and DeleteTable
 // return.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // find_target() reads the settings.  Once the region is known, which may be
 // later, complete() finds its endpoint.  Functions report a problem by setting
 // the target's `error`.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Finds the DynamoDB to use: its URL, and the region to sign for.
 //
 //   region    the option, AWS_REGION, AWS_DEFAULT_REGION, the profile's

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Items as JSON, in both directions.  ItemReader decides which attributes of an
 // item are read; ValueReader reads one of them.
 #include "item.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads and writes DynamoDB's items as JSON.
 //
 //   JsonWriter json(body);

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // First the retries of one call, then the throttle, which finds the rate that
 // the table bears by raising and lowering it.
 #include "retry.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Retry decides whether and when a failed call is retried.  Throttle limits the
 // rate of requests that can wait.  A client has one RetryBudget, which contains
 // its Throttle.  Each series of attempts has its own Retry.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Writes a transaction, and reads why DynamoDB cancelled one.
 #include "transact.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A transaction that makes a user's writes only if a condition holds: that the
 // lock is still held.
 //

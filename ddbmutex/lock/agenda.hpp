@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Leases in the order in which something is due for them: a binary heap in
 // which each lease knows its place, so that a change costs a few steps no
 // matter how many leases there are.

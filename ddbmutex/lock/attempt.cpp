@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // One request after another: run() waits for keys, for the throttle and for
 // answers; begin() and finish() are the parts that do not wait.
 #include "attempt.hpp"

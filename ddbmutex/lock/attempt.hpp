@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // An attempt: one series of requests for one lease, to take it, to renew it or
 // to release it.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Our own layout, `ddblock`.  An item has these attributes:
 //
 //   name     S  partition key: "ddblock-" and the mutex's name

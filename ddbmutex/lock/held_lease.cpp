@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A lease before the threads of its table know it, and after.
 #include "held_lease.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The settings of a mutex, and one lease of it as the threads of its table
 // share it.
 //

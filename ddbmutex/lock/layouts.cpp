@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_LAYOUTS
 // The layouts of other libraries.  There are two families, a class each:
 //

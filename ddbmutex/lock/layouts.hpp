@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Layouts: how a lock's row looks as an item, and how a request that changes it
 // looks as JSON.
 //

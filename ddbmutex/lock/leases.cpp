@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Each held lease has at most one plan: to renew it, or to ask its listener
 // whether to renew it.  It also has one alarm, for whatever the notifier must
 // do next: ask, warn of danger, or report that the claim has ended.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The leases that the mutexes of a table hold.  Callers and the two threads of
 // the table share them.  Decides when each lease is renewed, when something is
 // reported about it, and how it ends.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // One call of lock() is an Acquisition: it waits for its turn among the threads
 // of the process, then asks DynamoDB until the lock is ours or its time is up.
 #include "mutex.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // One lock as the threads of a process share it: which thread may ask DynamoDB
 // for it, how the others wait, the lease that is held, and its release.
 //

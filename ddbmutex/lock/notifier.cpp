@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reports one event after another, each without holding Leases::mutex.  A
 // callback may destroy its DdbMutex and even the table.
 #include "notifier.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The notifier: the thread of a table that reports lost and endangered leases
 // to the listeners of all mutexes.  It never calls libcurl, which might delay
 // it.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Takes wait for their turn while DynamoDB throttles.  Renewals and releases
 // do not: they are retried sooner when little time is left.
 #include "pace.hpp"

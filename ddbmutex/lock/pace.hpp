@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // When the requests of one attempt are sent: the delays of its retries, and its
 // waits while DynamoDB throttles.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Lease, in three parts: what to send, what an answer means, and until when the
 // lock is ours.
 #include "protocol.hpp"

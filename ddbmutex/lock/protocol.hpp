@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The decisions of the lock's protocol: what to send, what an answer means,
 // until when the lock is ours.  Pure functions without I/O, clocks or threads:
 // what is known, and the time, are arguments.

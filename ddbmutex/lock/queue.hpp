@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The threads of one process that want the same lock: first come, first served.
 // Only the thread that has the turn asks DynamoDB for it.  With the lock it
 // becomes the holder, and nobody gets the turn until it has released the lock.

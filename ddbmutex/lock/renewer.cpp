@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Renewer: what mutexes and the Table call to renew, release and hand over
 // leases.  It starts and stops the table's two threads, Sender and Notifier,
 // which share Leases with it.

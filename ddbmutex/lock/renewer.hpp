@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Keeps the leases of a table: renews them in time, reports danger and losses,
 // and finishes what callers abandoned.
 //

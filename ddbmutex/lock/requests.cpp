@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Writes the body of each request.  A function per verb writes the layout's
 // expressions.  add() collects their words ("#uuid", ":uuid"), which
 // write_names() and write_values() then define.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads an item as a Row, as far as that is the same in all layouts.
 #include "row.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A lock's row: what an item of the table says about the lock, where the item
 // is stored, and what a request does to it.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A round of the sender collects what is due, begins its requests, waits until
 // an answer has come or something else is due, and acts on the answers.
 #include "sender.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The sender: the thread of a table that renews its leases and finishes what
 // callers abandoned.
 //

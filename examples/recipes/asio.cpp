@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A lock in a program that uses Asio.  lock() blocks, so it waits on a thread
 // of its own.  Its result goes to a handler, as with Asio's own operations, and
 // Asio's cancellation ends the wait.  Needs libasio-dev, as Debian calls it.

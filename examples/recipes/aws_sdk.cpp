@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Keys from a provider of the AWS SDK for C++, for programs that use the SDK
 // and want the lock to use the same keys as the rest of the program.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A Lambda function whose work only one invocation at a time does, of all
 // functions and hosts.  It is a program for the runtime "provided.al2023": it
 // uses Lambda's runtime API itself, with libcurl, which the library needs

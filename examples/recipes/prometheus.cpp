@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // What a table's locks cost, for Prometheus.  Needs prometheus-cpp-dev, as
 // Debian calls it.
 //

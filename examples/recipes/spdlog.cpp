@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The library's log lines in spdlog.  Needs libspdlog-dev, as Debian calls it.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex spdlog)

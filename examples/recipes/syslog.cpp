@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The library's log lines in syslog, and so in the journal if there is one.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex)

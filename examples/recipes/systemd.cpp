@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A service that runs on all hosts and serves on one, for systemd.service, the
 // unit beside this file.  Needs libsystemd-dev, as Debian calls it.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The outcome of asking a source, and the sources options and environment.
 #include "credentials.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Where keys come from.
 //
 // A source gives keys, or a reason why it has none.  Sources are asked one

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // Linux has no call that signals a process with all its descendants.  So each
 // process in /proc is asked for its parent.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The children of a process, their children and so on, as /proc shows them.
 #ifndef DDBMUTEX_SIGV4_DESCENDANTS_HPP
 #define DDBMUTEX_SIGV4_DESCENDANTS_HPP

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // Proofs of possession, as JSON Web Tokens signed with ES256 by OpenSSL.
 #include "dpop.hpp"

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Proofs that the sender of a token has the private key that the token was
 // issued for (DPoP, RFC 9449).
 //

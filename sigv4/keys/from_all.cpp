@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The list of sources, and the search that walks it.
 #include "from_all.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The usual source of keys: all sources of AWS's tools, in botocore's order.
 // README.md has a table of them.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_HOSTS
 // Keys from the agent that Amazon ECS, EKS Pod Identity, Greengrass and others
 // run beside a container.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Keys that a host gives to what runs on it: from a container's agent
 // (from_container.cpp), and from an EC2 instance's metadata service
 // (from_instance.cpp), which also knows the region.  Neither is asked through a

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_HOSTS
 // Keys and region of an EC2 instance, from its metadata service (IMDS).
 //

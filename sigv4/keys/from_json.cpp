@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Reads keys from the JSON documents of services, programs and cache files.
 #include "from_json.hpp"
 

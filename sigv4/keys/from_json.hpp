@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // JSON documents of services, programs and cache files, and the keys in them.
 //
 //   const Document answer = parse_json(http.body);

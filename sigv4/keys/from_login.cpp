@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // The keys of a person who has signed on with `aws login`, as in the console.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // Keys from a program that the user names: a profile's credential_process.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // Keys of a role, from AWS's Security Token Service (STS).  A caller needs keys
 // that may assume the role, or a token of an identity provider that the role

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // The keys of a role in IAM Identity Center, for whoever has signed on there.
 //

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // KeySchedule decides which keys are used and when to fetch others.  It is
 // given the time, and uses no threads.  Keys::Core fetches keys in a thread.
 // Its mutex is never held while a source fetches keys or a text is logged.

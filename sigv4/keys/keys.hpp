@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The keys that requests are signed with.  A thread that does nothing else
 // fetches them when they are first needed, and again before they expire.
 // Meanwhile the old keys stay in use.

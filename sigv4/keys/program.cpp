@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // How a program is started, read and ended, in this order.
 #include "program.hpp"

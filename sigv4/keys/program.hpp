@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Runs a program and reads what it writes, until it ends or is ended.
 //
 //   Program program;

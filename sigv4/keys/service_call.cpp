@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // Caller makes the attempts of one call, and judges the result of each.
 #include "service_call.hpp"
 

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The sources of keys ask all servers by this: STS, IAM Identity Center (SSO),
 // AWS Sign-In, a container's agent, EC2's metadata service.
 //

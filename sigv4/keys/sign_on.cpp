@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // How a cached sign-on is found: read the file, refresh what has nearly
 // expired (one process at a time), write it back.

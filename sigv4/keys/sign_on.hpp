@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // A sign-on (a token or keys) that AWS's tools keep in a cache file, for all
 // programs of a user: `aws sso login` (from_sso.cpp) and `aws login`
 // (from_login.cpp) write one.

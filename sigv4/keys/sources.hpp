@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // What the sources of keys share: their settings, one search, and the sources
 // that a profile may configure.  The first one that is configured is used, as
 // in botocore:

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #ifndef DDBMUTEX_NO_PROFILES
 // Several threads may each run a program at the terminal.  The first one saves
 // the terminal's modes, and the last one restores them if need be.

@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // The terminal that a program may use to ask a person for a password.
 //
 // The kernel lets only the foreground process group use a terminal, and stops
