@@ -130,10 +130,11 @@ class AnyOf {
       std::error_code& ec = detail::throws());
 
   // Like lock(), but null on timeout.  Transient errors are retried until then
-  // and reported; timed_out if no pass was completed and no try was answered by
-  // then.  A try that is in flight then is awaited, for up to request_timeout.
-  // If a pass took all the time, one item that it found is still tried.  A
-  // timeout of 0 or less is a try_lock().
+  // and reported; timed_out if by then no try was answered, and no pass that
+  // began after the call has read the whole table.  A try that is in flight
+  // then is awaited, for up to request_timeout.  If a pass took all the time,
+  // one item that it found is still tried.  A timeout of 0 or less is a
+  // try_lock().
   template <class Rep, class Period>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,

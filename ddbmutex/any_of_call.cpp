@@ -142,8 +142,9 @@ ErrorPtr AnyOf::Impl::Call::ended_by_others() const {
 
 ErrorPtr AnyOf::Impl::Call::why_given_up() {
   if (unread_ != nullptr) return std::move(unread_);
-  if (once_) return error_of(Errc::timed_out);
-  return std::move(last_failed_try_);
+  if (last_failed_try_ != nullptr) return std::move(last_failed_try_);
+  if (was_answered_ && !once_) return nullptr;
+  return cut_short_ ? std::move(cut_short_) : error_of(Errc::timed_out);
 }
 
 // --- What to do next ---------------------------------------------------------
@@ -167,6 +168,7 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step() {
   const Pass& last = *shared_.last_pass;
   if (last.number > begun_before_) {
     had_own_ = true;
+    if (last.extent == Pass::Extent::all) was_answered_ = true;
     if (once_ && own_pass_ == nullptr) own_pass_ = shared_.last_pass;
   }
   if (own_pass_ != nullptr) return next_step_in_own_pass();
@@ -322,12 +324,10 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
   }
   reading_->keep_rows_before();
   reading_->extent = Pass::Extent::part;
-  // Being out of time says nothing about the table, so an earlier answer or
-  // error is the one to report.
   const bool only_time =
       no_fault || (answer.fault == Fault::timed_out && items.cut_short());
-  const bool knows_more = was_answered_ || unread_ != nullptr;
-  if (once_ || !only_time || !knows_more) unread_ = std::move(why);
+  ErrorPtr& kept = only_time && !once_ ? cut_short_ : unread_;
+  kept = std::move(why);
   return nullptr;
 }
 

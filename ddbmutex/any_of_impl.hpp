@@ -280,10 +280,14 @@ class AnyOf::Impl::Call {
   std::unique_ptr<DdbMutex> mutex_;
 
   // Errors.
-  bool was_answered_ = false;  // Without a transient error.
+  // A try was answered, or a pass of its own has read the whole table.
+  bool was_answered_ = false;
   BootTime failing_since_ = BootTime::max();
   detail::ErrorPtr last_failed_try_;
   detail::ErrorPtr unread_;  // Why the table was not read to its end.
+  // The same, where only the time was up: any answer or other error says more.
+  // Not set in try_lock(), which has to read the whole table.
+  detail::ErrorPtr cut_short_;
 
   // GUARDED_BY(Shared::mutex)
   bool waits_ = false;

@@ -3,6 +3,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -36,12 +37,15 @@ using tests::EngineKind;
 using tests::Gate;
 using tests::Reply;
 using tests::SeenRequest;
+using tests::SetClock;
 using tests::table_at;
 using tests::thrown_by;
 using tests::words;
 using Mutex = std::unique_ptr<DdbMutex>;
 
 const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+
+constexpr std::int64_t kHour = 3'600'000;  // Of SetClock::ms.
 
 // An item that nobody has locked yet.
 const std::string kFree = R"("colour":{"S":"red"})";
@@ -567,6 +571,71 @@ BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
   BOOST_TEST((told == "none, access denied" || told == "access denied, none"),
              told);
   BOOST_TEST(((got[0] != nullptr) != (got[1] != nullptr)));
+}
+
+// --- When null is no error ---------------------------------------------------
+
+// One thread's pass hangs.  Another waits for it until its time is up.
+BOOST_AUTO_TEST_CASE(time_that_is_up_before_any_answer_is_an_error) {
+  Items items(2);
+  Gate gate(items.engine.kind());
+  gate.once("Scan", Gate::held());
+  AnyOf any(items.options(table_at(gate)));
+  Aside reader([&] { (void)any.lock(); });
+  BOOST_TEST(tests::eventually([&] { return passes(gate) == 1; }));
+  SetClock::ms = 0;
+  Aside waiter([&] { (void)any.try_lock_until(SetClock::time_point(1h)); });
+  BOOST_TEST(waiter.rests());
+  SetClock::ms = 2 * kHour;
+  BOOST_TEST(waiter.thrown() == words(Errc::timed_out));
+  BOOST_TEST(passes(gate) == 1);
+  any.cancel();
+  gate.server().release();
+}
+
+// Meanwhile a third thread reads the whole table: nothing is free.
+BOOST_AUTO_TEST_CASE(pass_of_another_thread_shows_that_nothing_is_free) {
+  Items items(2, tests::any_engine_kind(), tests::live_record());
+  Gate gate(items.engine.kind());
+  gate.once("Scan", Gate::held());
+  AnyOf any(items.options(table_at(gate)));
+  Aside reader([&] { (void)any.lock(); });
+  BOOST_TEST(tests::eventually([&] { return passes(gate) == 1; }));
+  SetClock::ms = 0;
+  Aside waiter([&] { (void)any.try_lock_until(SetClock::time_point(1h)); });
+  BOOST_TEST(waiter.rests());
+  // It has no time to wait for the pass that hangs.
+  Aside other([&] { (void)any.try_lock_until(SetClock::time_point(1s)); });
+  BOOST_TEST(tests::eventually([&] { return any.accepted() == 2u; }));
+  SetClock::ms = 2 * kHour;
+  BOOST_TEST(waiter.thrown() == "none");
+  BOOST_TEST(other.thrown() == "none");
+  any.cancel();
+  gate.server().release();
+}
+
+// The time is up after the first item of the pass.
+BOOST_AUTO_TEST_CASE(refused_try_is_an_answer_although_the_pass_was_cut_short) {
+  for (const bool free : {true, false}) {
+    Items items(2, tests::any_engine_kind(),
+                free ? kFree : tests::live_record());
+    Gate gate(items.engine.kind());
+    gate.always("UpdateItem", [](Engine&, const SeenRequest&) {
+      return locked_by_another();
+    });
+    AnyOfOptions options = items.options(table_at(gate));
+    SetClock::ms = 0;
+    options.accept = [](const LockInfo&) {
+      SetClock::ms = 2 * kHour;
+      return true;
+    };
+    AnyOf any(options);
+    const std::string told =
+        thrown_by([&] { (void)any.try_lock_until(SetClock::time_point(1h)); });
+    BOOST_TEST(told == (free ? "none" : words(Errc::timed_out)));
+    BOOST_TEST(tries(gate) == (free ? 1 : 0));
+    BOOST_TEST(!any.accepted().has_value());
+  }
 }
 
 // --- How long it takes -------------------------------------------------------

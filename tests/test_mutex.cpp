@@ -188,18 +188,6 @@ BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
 
 namespace {
 
-// A clock that a test sets.
-struct SetClock {
-  using duration = milliseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<SetClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-  static time_point now() { return time_point(milliseconds(ms.load())); }
-  static std::atomic<std::int64_t> ms;
-};
-std::atomic<std::int64_t> SetClock::ms{0};
-
 // A clock that throws at one of its readings.
 struct ThrowingClock {
   using duration = milliseconds;

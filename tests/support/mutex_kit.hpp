@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -125,6 +126,19 @@ std::optional<ddbmutex::Error> error_of(
 // Its code, as words that a failed check can show; "none" if nothing is thrown.
 std::string thrown_by(ddbmutex::sigv4::FunctionRef<void()> call);
 std::string words(ddbmutex::Errc code);
+
+// --- Time ------------------------------------------------------------------
+
+// A clock that a test sets.
+struct SetClock {
+  using duration = std::chrono::milliseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<SetClock>;
+  [[maybe_unused]] static constexpr bool is_steady = false;
+  static time_point now() { return time_point(duration(ms.load())); }
+  inline static std::atomic<std::int64_t> ms{0};
+};
 
 // --- Threads ---------------------------------------------------------------
 
