@@ -147,6 +147,32 @@ BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
   BOOST_TEST(mutex.owns_lock());
 }
 
+// One thread gives up the inner level with changes.  Before they are stored,
+// another gives up a level, so the first has the last one.
+BOOST_AUTO_TEST_CASE(two_threads_give_up_both_levels_of_a_recursive_lock) {
+  Gate gate;
+  const std::string name = fresh_name();
+  Options options = unhurried(table_at(gate));
+  options.recursive = true;
+  options.keep_row = true;
+  DdbMutex mutex(name, options);
+  mutex.lock();
+  mutex.lock();
+  gate.once("UpdateItem", Gate::held());
+  Changes changes;
+  changes.data = "done";
+  Aside releasing([&] { mutex.release(changes); });
+  const auto writes = [&] { return count_of(gate.server(), "UpdateItem"); };
+  BOOST_TEST(eventually([&] { return writes() == 2; }));
+  mutex.unlock();
+  BOOST_TEST(mutex.owns_lock());
+  gate.server().release();
+  BOOST_TEST(releasing.thrown() == "none");
+  BOOST_TEST(!mutex.owns_lock());
+  BOOST_TEST(row_of(gate.engine(), name).expires.count() == 0);
+  BOOST_TEST(has(raw_row(gate.engine(), name), "ZG9uZQ=="));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // === What a holder is told ===================================================

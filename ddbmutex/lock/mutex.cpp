@@ -529,13 +529,10 @@ Result Mutex::release() {
 Result Mutex::release(const ChangesPtr& changes) {
   Result result;
   if (release_unless_inner(changes, result)) return result;
-  // An inner level is given up once its changes are stored.
+  // An inner level is given up once its changes are stored.  If another thread
+  // unlocks meanwhile, it is the last level by then.
   result = renew(changes);
-  if (result.verdict != Verdict::ours) return result;
-  result.verdict = Verdict::released;
-  const Guard guard(mutex_);
-  if (locked_again_ > 0) --locked_again_;
-  return result;
+  return result.verdict == Verdict::ours ? release() : result;
 }
 
 // Does nothing and returns false if an inner level is to store changes.  Needs
