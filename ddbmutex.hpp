@@ -804,12 +804,13 @@ enum class Errc {
   condition_failed,  // operation_not_permitted: one of your own conditions in
                      // guarded_write().
 
-  // Transient errors: they were retried before they are reported.
+  // Transient errors: they were retried, and the last one is reported.
   unreachable,   // host_unreachable
-  disconnected,  // connection_reset
+  disconnected,  // connection_reset: before the whole answer had come.
   timed_out,     // timed_out
   throttled,     // resource_unavailable_try_again
-  unavailable,   // resource_unavailable_try_again: DynamoDB failed (5xx).
+  unavailable,   // resource_unavailable_try_again: DynamoDB failed (5xx), even
+                 // if its answer broke off.
   bad_answer,    // protocol_error: the answer is not DynamoDB's.
 
   lease_lost,     // operation_not_permitted: the lock was lost.

@@ -506,6 +506,9 @@ Exchange::Ending Exchange::ending_of_stop() const {
 
 Exchange::Ending Exchange::ending_of_error(int error) const {
   const auto code = static_cast<CURLcode>(error);
+  if (sent() && code == CURLE_COULDNT_CONNECT) {  // See open_socket().
+    return {Transport::broken, "the connection closed before an answer came"};
+  }
   const bool usable = error_[0] != '\0' && !quotes_a_proxy(code, error_.data());
   Ending ending = {meaning(code, sent()),
                    usable ? error_.data() : curl_easy_strerror(code)};

@@ -625,6 +625,25 @@ BOOST_AUTO_TEST_CASE(each_end_has_its_fault_and_is_unknown_only_if_sent) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(
+    status_of_an_answer_that_broke_off_counts_if_it_says_enough) {
+  const std::pair<int, Fault> cases[] = {{200, Fault::disconnected},
+                                         {400, Fault::disconnected},
+                                         {429, Fault::throttled},
+                                         {500, Fault::server_failure},
+                                         {503, Fault::server_failure}};
+  for (const auto& [status, expected] : cases) {
+    HttpAnswer http = http_of(status, "");
+    http.transport = Transport::broken;
+    http.sent = true;
+    const Answer answer = put(http);
+    CHECK_FAULT(answer, expected);
+    BOOST_TEST(answer.outcome_unknown());
+    http.transport = Transport::timed_out;
+    CHECK_FAULT(put(http), Fault::timed_out);
+  }
+}
+
 // --- Time -------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(date_counts_only_beside_a_request_id_without_age) {

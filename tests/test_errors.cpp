@@ -282,6 +282,13 @@ BOOST_AUTO_TEST_CASE(failures_are_told_in_these_words) {
                        "Requested resource not found"),
        kAt + "no such table: Requested resource not found (Table::create() "
              "creates it) (request ID)"},
+      {"failure of the service in an answer that breaks off", lock_before([] {
+         Reply cut = Reply::error(500, "{}");
+         cut.cut_body_at = 1;
+         cut.ending = Ending::close;
+         return cut;
+       }),
+       kAt + "the service failed: HTTP status 500, and then: *"},
   });
 }
 

@@ -252,6 +252,11 @@ Fault fault_of_status(int status) {
   return Fault::bad_request;
 }
 
+// Whether a fault is clear from the status, without a body.
+bool says_enough(Fault by_status) {
+  return by_status == Fault::server_failure || by_status == Fault::throttled;
+}
+
 CodedFault fault_of_code(std::string_view code, int status) {
   for (const CodedFault& row : kCodedFaults) {
     if (sigv4::is_among(row.codes, code)) return row;
@@ -420,8 +425,7 @@ void BodyReader::read() {
   const Fault by_status = fault_of_status(http.status);
   const char* wrong = "";
   answer.fault = Fault::bad_answer;
-  if (!body.is_object() &&
-      (by_status == Fault::server_failure || by_status == Fault::throttled)) {
+  if (!body.is_object() && says_enough(by_status)) {
     answer.fault = by_status;  // From a proxy or load balancer.
   } else if (!body.is_object() || !says_json) {
     wrong = ", and the body is not a JSON object";
@@ -505,6 +509,13 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
   answer.fault = fault_of(http.transport);
   answer.too_large = http.transport == Transport::too_large;
   answer.message = std::move(http.error);
+  const Fault by_status = fault_of_status(http.status);
+  // The head was complete, or there would be no status.
+  if (http.transport == Transport::broken && says_enough(by_status)) {
+    answer.fault = by_status;
+    answer.message = sigv4::join({"HTTP status ", sigv4::Digits(http.status),
+                                  ", and then: ", answer.message});
+  }
   if (http.transport != Transport::complete) return answer;
 
   answer.bytes = http.body.size();
