@@ -1,6 +1,7 @@
 // The parts that carry out one call for the lock: an attempt's requests,
 // against a scripted server; the queue in which the threads of a process wait;
-// and whether and when a failed request is retried.
+// whether and when a failed request is retried; and how fast renewals follow
+// each other.
 #include <rapidjson/document.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "ddbmutex/dynamodb/retry.hpp"
 #include "ddbmutex/lock/attempt.hpp"
 #include "ddbmutex/lock/leases.hpp"
+#include "ddbmutex/lock/pace.hpp"
 #include "ddbmutex/lock/queue.hpp"
 #include "sigv4/backoff.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -29,6 +31,7 @@ namespace sigv4 = ddbmutex::sigv4;
 using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::BootClock;
+using ddbmutex::BootTime;
 using dynamodb::Answer;
 using dynamodb::Fault;
 using dynamodb::is_transient;
@@ -36,6 +39,7 @@ using dynamodb::Retry;
 using dynamodb::RetryBudget;
 using lock::Call;
 using lock::Queue;
+using lock::RenewalRate;
 using lock::Request;
 using lock::Waits;
 using sigv4::Backoff;
@@ -544,6 +548,69 @@ BOOST_AUTO_TEST_CASE(skewed_time_is_corrected_at_once_for_free_and_once) {
   other.after(failed(Fault::skewed_time));
   other.after(failed(Fault::server_failure));
   BOOST_TEST(!other.after(failed(Fault::skewed_time)).has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// === How fast renewals follow each other =====================================
+
+namespace {
+
+const BootTime kStart(1h);
+
+// Many leases of a minute whose renewals are all due at kStart.
+struct Backlog {
+  // Begins them all.  Returns how long after kStart the last one begins.
+  nanoseconds begin(int renewals) {
+    for (int i = 0; i < renewals; ++i) {
+      now = std::max(now, rate.begins_at(claim_end, 60s));
+      if (now == kStart) ++at_once;
+      rate.count(now, needed);
+    }
+    return now - kStart;
+  }
+
+  double needed;  // Renewals per second.
+  BootTime claim_end = kStart + 30s;
+  RenewalRate rate{};
+  BootTime now = kStart;
+  int at_once = 0;
+};
+
+bool is_about(nanoseconds time, milliseconds expected) {
+  return time > expected - 1ms && time < expected + 1ms;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(renewal_rate)
+
+BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_come_little_by_little) {
+  Backlog many{100};  // At 225 a second.
+  BOOST_TEST(is_about(many.begin(9 + 225), 1s));
+  BOOST_TEST(many.at_once == 9);
+  Backlog few{1};  // At 100 a second, the least.
+  BOOST_TEST(is_about(few.begin(9 + 100), 1s));
+  BOOST_TEST(few.at_once == 9);
+}
+
+BOOST_AUTO_TEST_CASE(renewal_whose_lease_is_nearly_over_waits_for_no_turn) {
+  Backlog x{100};
+  x.claim_end = kStart + 7500ms;  // An eighth of the lease is left.
+  BOOST_TEST(x.begin(1000).count() == 0);
+  // With 100 ms more, some wait for their turn, until the eighth begins.
+  x.claim_end += 100ms;
+  BOOST_TEST((x.begin(1) > 0ms));
+  BOOST_TEST((x.begin(1000) == 100ms));
+}
+
+BOOST_AUTO_TEST_CASE(renewal_that_has_failed_does_not_count) {
+  Backlog x{100};
+  x.begin(100);
+  const nanoseconds last = x.begin(1);
+  x.rate.uncount(x.needed);
+  BOOST_TEST((x.begin(1) == last));
+  BOOST_TEST((x.begin(1) > last));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

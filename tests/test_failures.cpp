@@ -334,30 +334,6 @@ BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
 
 namespace {
 
-// The renewals pile up until the leases are nearly over.  Tells how many locks
-// are lost.
-std::string lost_of_leases_nearly_over() {
-  Stuck x("");
-  Due due(x);
-  const Stopwatch watch;
-  for (int i = 0; i < 100; ++i) due.lock("due" + std::to_string(i), 4s, 2s);
-  pause(3150ms - std::chrono::ceil<std::chrono::milliseconds>(watch.time()));
-  due.sender.reset();
-  pause(1s);
-  const auto lost =
-      std::count_if(due.all.begin(), due.all.end(),
-                    [](const auto& one) { return !one->owns_lock(); });
-  return lost == 0 ? "" : std::to_string(lost) + " are lost";
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(renewal_whose_lease_is_nearly_over_waits_for_no_turn) {
-  BOOST_TEST(in_some_round(lost_of_leases_nearly_over) == "");
-}
-
-namespace {
-
 // Leaves a release that waits, with no request in flight.
 void leave_release(const std::string& name, const Options& options) {
   DdbMutex mutex(name, options);

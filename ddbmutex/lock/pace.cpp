@@ -5,9 +5,8 @@
 #include "pace.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
-
-#include "../../sigv4/boot_clock.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -35,6 +34,20 @@ constexpr int kFew = 8;
 // none was measured, and at most this long where one hung.
 constexpr std::chrono::milliseconds kShortestLast{50};
 constexpr std::chrono::milliseconds kLongestLast{500};
+
+// The rate limit of renewals: a multiple of the rate that all leases need on
+// average, and its minimum.
+constexpr double kMostTimesMean = 2.25;
+constexpr double kLeastRenewalsPerSecond = 100;
+// How many more may begin at once if fewer than the limit began before.
+constexpr int kMaxBurst = 8;
+// In the last eighth of its lease a renewal ignores the rate limit.
+constexpr int kUrgentPart = 8;
+
+nanoseconds between_renewals(double needed) {
+  return nanoseconds(static_cast<std::int64_t>(
+      1e9 / std::max(kMostTimesMean * needed, kLeastRenewalsPerSecond)));
+}
 
 }  // namespace
 
@@ -115,6 +128,22 @@ std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
   const bool waits = delay && *delay > nanoseconds::zero();
   return waits ? fitted(*delay, left, answer) : delay;
 }
+
+BootTime RenewalRate::begins_at(BootTime claim_end, nanoseconds ttl) const {
+  return std::min(next_, urgent_at(claim_end, ttl));
+}
+
+BootTime RenewalRate::urgent_at(BootTime claim_end, nanoseconds ttl) {
+  return claim_end - ttl / kUrgentPart;
+}
+
+void RenewalRate::count(BootTime now, double needed) {
+  if (next_ > now) return;
+  const nanoseconds between = between_renewals(needed);
+  next_ = std::max(next_, now - kMaxBurst * between) + between;
+}
+
+void RenewalRate::uncount(double needed) { next_ -= between_renewals(needed); }
 
 }  // namespace lock
 }  // namespace v0

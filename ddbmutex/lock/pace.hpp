@@ -1,7 +1,8 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// When the requests of one attempt are sent: the delays of its retries, and its
-// waits while DynamoDB throttles.
+// When requests are sent: the delays of the retries of one attempt, and its
+// waits while DynamoDB throttles; and how fast a table's renewals follow each
+// other.
 //
 // Thread safety: one thread at a time.
 #ifndef DDBMUTEX_PACE_HPP
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <optional>
 
+#include "../../sigv4/boot_clock.hpp"
 #include "../dynamodb/answer.hpp"
 #include "../dynamodb/retry.hpp"
 #include "protocol.hpp"
@@ -57,6 +59,26 @@ class Pace {
   bool is_throttled_renewal_ = false;
   dynamodb::Retry retry_;
   int at_once_ = 0;  // Answers that called for another request.
+};
+
+// The rate limit of a table's renewals, a token bucket.  `needed` is how many
+// renewals per second all leases need while none fails.  The limit is above
+// that, so a backlog soon disappears, however many leases there are.
+class RenewalRate {
+ public:
+  // When the renewal of that claim may begin.
+  BootTime begins_at(BootTime claim_end, std::chrono::nanoseconds ttl) const;
+  // From then on no limit holds it up: its lease is nearly over.
+  static BootTime urgent_at(BootTime claim_end, std::chrono::nanoseconds ttl);
+
+  // A renewal begins.
+  void count(BootTime now, double needed);
+  // A renewal that was counted has failed.  It must be sent again, so it does
+  // not count.
+  void uncount(double needed);
+
+ private:
+  BootTime next_{};  // When the next one may begin.
 };
 
 }  // namespace lock

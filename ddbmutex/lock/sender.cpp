@@ -42,14 +42,6 @@ constexpr std::size_t kMostKept = 1000;
 // permissions come back.
 constexpr int kFinalRetriesPerLease = 8;
 
-// The rate limit of renewals: a multiple of the rate that all leases need on
-// average, and its minimum.
-constexpr double kMostTimesMean = 2.25;
-constexpr double kLeastRenewalsPerSecond = 100;
-// How many more may begin at once if fewer than the limit began before.
-constexpr int kMaxBurst = 8;
-// In the last eighth of its lease a renewal ignores the rate limit.
-constexpr int kUrgentPart = 8;
 // A renewal is sent early, together with one that is due now, if it would be
 // due within this part of the time between renewals.  So a thread with many
 // leases wakes up less often.  Retries are not sent early.
@@ -215,7 +207,7 @@ void Sender::collect_renewals(BootTime now, std::size_t renewing,
     // The lease stays on the agenda until there is memory for its renewal.
     if (held.retry.empty()) held.retry.emplace_back(Call::renew, held);
     due.set(held, BootTime::max());
-    count_renewal(now);
+    rate_.count(now, leases_.renewals_per_s);
     in_flight_.splice(in_flight_.end(), held.retry);
   }
 }
@@ -224,26 +216,13 @@ void Sender::collect_renewals(BootTime now, std::size_t renewing,
 // unless their leases are nearly over.
 bool Sender::may_renew(const HeldLease& held, BootTime now, bool full,
                        BootTime& next) const {
+  const BootTime end = held.lease.claim_end();
   const nanoseconds ttl = held.settings->ttl;
-  BootTime when = held.lease.claim_end() - ttl / kUrgentPart;
-  if (!full) when = std::min(when, next_renewal_);
+  const BootTime when =
+      full ? RenewalRate::urgent_at(end, ttl) : rate_.begins_at(end, ttl);
   if (when <= now) return true;
   next = std::min(next, when);
   return false;
-}
-
-void Sender::count_renewal(BootTime now) {
-  if (next_renewal_ > now) return;
-  const nanoseconds between = between_renewals();
-  next_renewal_ = std::max(next_renewal_, now - kMaxBurst * between) + between;
-}
-
-// The limit is above the rate that is needed while none fails.  So a backlog
-// soon disappears, however many leases there are.
-nanoseconds Sender::between_renewals() const {
-  const double most_per_s = kMostTimesMean * leases_.renewals_per_s;
-  return nanoseconds(static_cast<std::int64_t>(
-      1e9 / std::max(most_per_s, kLeastRenewalsPerSecond)));
 }
 
 // In order of arrival, doubtful releases last.  A request that is in flight
@@ -386,9 +365,7 @@ void Sender::renewed(OneAttempt& one) {
   HeldLease& held = attempt.held();
   held.renewing = false;
   leases_.changed.notify_all();
-  // A renewal that failed must be sent again, so it does not count against the
-  // rate limit.
-  if (attempt.failing()) next_renewal_ -= between_renewals();
+  if (attempt.failing()) rate_.uncount(leases_.renewals_per_s);
   if (held.over()) return;
   leases_.receive(attempt);
   const MutexSettings& settings = *held.settings;

@@ -19,13 +19,13 @@
 #ifndef DDBMUTEX_SENDER_HPP
 #define DDBMUTEX_SENDER_HPP
 
-#include <chrono>
 #include <cstddef>
 #include <vector>
 
 #include "../../sigv4/boot_clock.hpp"
 #include "attempt.hpp"
 #include "leases.hpp"
+#include "pace.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -76,8 +76,6 @@ class Sender final : private Stamper {
   void collect_renewals(BootTime now, std::size_t renewing, BootTime& next);
   bool may_renew(const HeldLease& held, BootTime now, bool full,
                  BootTime& next) const;
-  void count_renewal(BootTime now);
-  std::chrono::nanoseconds between_renewals() const;
   bool collect_releases(BootTime now, std::size_t room, BootTime& next);
   void renewed(OneAttempt& one);
   void released(OneAttempt& one);
@@ -89,8 +87,7 @@ class Sender final : private Stamper {
   // All below: GUARDED_BY(Leases::mutex)
   Attempts releases_;        // Wait to be sent.
   std::size_t awaited_ = 0;  // Takes in flight that callers abandoned.
-  // The rate limit of renewals: when the next one may begin.
-  BootTime next_renewal_{};
+  RenewalRate rate_;
 };
 
 }  // namespace lock
