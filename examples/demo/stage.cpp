@@ -14,6 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFrame{40};
+// As late may a process be that has waited, though the machine did not stall.
+constexpr milliseconds kUsuallyLate{10};
 // Longer than lock() bears with errors, so that they are told instead.
 constexpr std::chrono::seconds kLongestWait{60};
 
@@ -65,7 +67,10 @@ void Stage::finish() {
 
 void Stage::step(Time longest) {
   stop_if_interrupted();
+  const Time end = now() + longest;
   read_events(longest);
+  const Time late = now() - end;
+  if (late > kUsuallyLate) stalled_ += late;
   check();
   if (now() - drawn_ < kFrame) return;
   drawn_ = now();

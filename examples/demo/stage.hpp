@@ -26,6 +26,9 @@ class Stage {
   void run_until(const std::string& what, const std::function<bool()>& there);
   void run_for(Time time);
 
+  // For how long the machine let this process wait, in all.
+  Time stalled() const { return stalled_; }
+
   void note(const std::string& what);  // With the time.
   void finish();                       // The picture is complete.
 
@@ -42,6 +45,7 @@ class Stage {
   const Time cell_;
   Time begin_;
   Time drawn_{};
+  Time stalled_{};
   const Pipe events_;
   std::string unread_;  // The begin of a line.
   std::list<Actor> actors_;
