@@ -29,7 +29,8 @@
 namespace demo {
 namespace {
 
-constexpr std::chrono::seconds kStartTime{20};
+// A slow disk may take long to load an engine for the first time.
+constexpr std::chrono::minutes kStartTime{2};
 constexpr std::chrono::seconds kDeleteTime{60};
 
 int free_port() {

@@ -6,6 +6,9 @@ const net = require("net");
 const path = require("path");
 const { spawn } = require("child_process");
 
+// A slow disk may take long to load an engine for the first time.
+const STARTING_S = 120;
+
 function freePort() {
   return new Promise((resolve) => {
     const server = net.createServer().listen(0, "127.0.0.1", () => {
@@ -23,10 +26,12 @@ function call(port, action, body) {
         Authorization: "AWS4-HMAC-SHA256 Credential=id/20000101/us-east-1/" +
           "dynamodb/aws4_request, SignedHeaders=host, Signature=0" } },
     (answer) => {
-      answer.resume();
-      answer.on("end", () => resolve(answer.statusCode));
+      let text = "";
+      answer.on("data", (bytes) => { text += bytes; });
+      answer.on("end", () => resolve({ status: answer.statusCode, text }));
     });
-    request.on("error", reject);
+    request.on("error", ({ message }) =>
+      reject(new Error(`The engine does not answer ${action}: ${message}`)));
     request.end(JSON.stringify(body));
   });
 }
@@ -40,30 +45,42 @@ async function startOnFreePort() {
     ["--host", "127.0.0.1", "--port", String(port)],
     { detached: true, stdio: ["ignore", "pipe", "pipe"] });
   process.on("exit", () => child.kill("SIGKILL"));
-  const ended = new Promise((resolve) => { child.on("close", resolve); });
+  let said = "";
+  const ended = new Promise((resolve) => {
+    child.on("error", ({ message }) => resolve(message));
+    child.on("close", (code, signal) =>
+      resolve(`it ended with ${code ?? signal}, and said: ${said}`));
+  });
   await new Promise((resolve, reject) => {
-    let said = "";
+    const fail = (why) => reject(new Error(`The engine does not start: ${why}`));
     const collect = (text) => {
-      said += text;
+      said = (said + text).slice(-2000);
       if (/istening/.test(said)) resolve();
     };
     child.stdout.on("data", collect);
     child.stderr.on("data", collect);
-    ended.then(() => reject(new Error(`The engine does not start: ${said}`)));
+    ended.then(fail);
+    setTimeout(() => {
+      fail(`it does not listen after ${STARTING_S} s, and said: ${said}`);
+    }, STARTING_S * 1000).unref();
   });
   return { port, ended };
 }
 
-// Returns its port, and a promise that is kept once it has ended.  It is killed
-// when this process exits (but not if this process is killed itself).
+// Returns its port, and a promise that is kept once it has ended, with words
+// that say how.  It is killed when this process exits (but not if this process
+// is killed itself).
 async function startEngine() {
   // Another process may have taken the free port meanwhile: then once more.
   const engine = await startOnFreePort().catch(startOnFreePort);
-  const status = await call(engine.port, "CreateTable", { TableName: "locks",
+  const { status, text } = await call(engine.port, "CreateTable", {
+    TableName: "locks",
     BillingMode: "PAY_PER_REQUEST",
     AttributeDefinitions: [{ AttributeName: "name", AttributeType: "S" }],
     KeySchema: [{ AttributeName: "name", KeyType: "HASH" }] });
-  if (status !== 200) throw new Error(`CreateTable: ${status}`);
+  if (status !== 200) {
+    throw new Error(`The engine answers CreateTable with ${status}: ${text}`);
+  }
   return engine;
 }
 

@@ -98,7 +98,7 @@ std::string call_control(const std::string& who, int port,
 
 std::string first_line(const std::string& who, Process& process) {
   try {
-    return process.channel().line();
+    return process.channel().line(kStarts);
   } catch (const std::runtime_error& problem) {
     fail_as(who, std::string(problem.what()) + ": " + process.complaints());
   }

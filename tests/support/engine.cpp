@@ -231,7 +231,7 @@ bool Engine::start_on_a_free_port() {
 // Both engines say so, after they have the port: so it is our child that
 // answers there.
 bool Engine::wait_until_listening() {
-  const BootTime end = BootClock::now() + kPlenty;
+  const BootTime end = BootClock::now() + kStarts;
   while (BootClock::now() < end) {
     if (child_said().find("istening") != std::string::npos &&
         call("ListTables", "{}").status == 200) {

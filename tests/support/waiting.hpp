@@ -22,6 +22,10 @@ std::chrono::seconds plenty();
 // Inline, so that constants of other files may be made of it.
 inline const std::chrono::seconds kPlenty = plenty();
 
+// How long an engine or another program of ours may take to start: a slow disk
+// may take half a minute to load it for the first time.
+constexpr std::chrono::minutes kStarts{2};
+
 // By which a promised bound may be passed although the machine did not stall.
 constexpr std::chrono::milliseconds kSlack{1500};
 
