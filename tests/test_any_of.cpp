@@ -63,7 +63,7 @@ struct Items {
 
   AnyOfOptions options(std::shared_ptr<ddbmutex::Table> table) const {
     AnyOfOptions options;
-    options.each = tests::unhurried(std::move(table));
+    options.each = tests::on_table(std::move(table));
     options.prefix = prefix;
     options.first_pause = 1ms;
     options.longest_pause = 20ms;

@@ -80,6 +80,7 @@ struct Full : Site {
         services.plain_url("container") + "/v2/credentials/task";
     variables.erase("AWS_EC2_METADATA_DISABLED");
     variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = services.url("imds");
+    variables["AWS_METADATA_SERVICE_TIMEOUT"] = "20";  // However slow it is.
     write(".aws/credentials",
           "[base]\n" + pair_of("base") + "[default]\n" + pair_of("k"));
     write(".aws/sso/cache/" + sha1_hex("u") + ".json",

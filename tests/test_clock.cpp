@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(lease_that_ended_is_told) {
 
 BOOST_AUTO_TEST_CASE(waiter_in_line_gives_up_in_time) {
   ScriptedServer server;
-  DdbMutex mutex("x", unhurried(table_at(server)));
+  DdbMutex mutex("x", on_table(table_at(server)));
   mutex.lock();
   std::atomic<bool> got{true};
   BOOST_TEST(ends_suspended([&] { got = mutex.try_lock_for(500ms); }));

@@ -201,7 +201,7 @@ struct Stage {
   // Holds the lock "job" as "somebody".
   std::unique_ptr<DdbMutex> holder(
       const std::function<void(ddbmutex::Options&)>& change = nullptr) const {
-    auto options = unhurried(std::make_shared<ddbmutex::Table>(where()));
+    auto options = on_table(std::make_shared<ddbmutex::Table>(where()));
     options.owner = "somebody";
     if (change) change(options);
     auto mutex = std::make_unique<DdbMutex>("job", options);
@@ -593,7 +593,7 @@ struct Locks {
     Words names = kNames;
     names.insert(names.end(), {"tab\tname", "esc\x1b[2J", "two\nlines"});
     for (const std::string& name : names) {
-      held.push_back(std::make_unique<DdbMutex>(name, unhurried(table)));
+      held.push_back(std::make_unique<DdbMutex>(name, on_table(table)));
       held.back()->lock();
     }
   }

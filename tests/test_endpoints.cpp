@@ -368,7 +368,7 @@ struct Said {
     Agent agent(it.engine.table(), it.environment());
     // A "lock" has no time limit, so its requests get much time.
     agent.make("a", tests::fresh_name(),
-               command == "lock" ? "request_timeout=20000" : "");
+               command == "lock" ? "" : "request_timeout=2000");
     // A command reports no cause if its time is up.  The next one may report
     // it.
     for (int i = 0; i < 20; ++i) {

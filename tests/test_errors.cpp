@@ -40,7 +40,8 @@ namespace {
 void check_all_throw(DdbMutex& mutex, Errc code) {
   BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(code));
   BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) == words(code));
-  BOOST_TEST(thrown_by([&] { (void)mutex.try_lock_for(5s); }) == words(code));
+  BOOST_TEST(thrown_by([&] { (void)mutex.try_lock_for(kPlenty); }) ==
+             words(code));
   BOOST_TEST(!mutex.owns_lock());
 }
 
@@ -64,7 +65,7 @@ BOOST_AUTO_TEST_CASE(refusal_is_told_at_once_with_words_and_request_id) {
     ScriptedServer server(
         [code = code](const SeenRequest&) { return failure(400, code); });
     const auto table = table_at(server);
-    DdbMutex mutex("nightly", unhurried(table));
+    DdbMutex mutex("nightly", on_table(table));
     const auto error = error_of([&] { mutex.lock(); });
     BOOST_REQUIRE_MESSAGE(error.has_value(), code);
     BOOST_TEST((error->code() == errc), error->what());
@@ -86,14 +87,16 @@ BOOST_AUTO_TEST_CASE(error_code_forms_tell_the_same_and_do_not_throw) {
   ScriptedServer server(
       [](const SeenRequest&) { return failure(400, "AccessDeniedException"); });
   const auto table = table_at(server);
-  DdbMutex mutex("x", unhurried(table));
+  DdbMutex mutex("x", on_table(table));
   const std::vector<std::function<void(std::error_code&)>> calls = {
       [&](std::error_code& ec) { mutex.lock(ec); },
       [&](std::error_code& ec) { BOOST_TEST(!mutex.try_lock(ec)); },
-      [&](std::error_code& ec) { BOOST_TEST(!mutex.try_lock_for(5s, ec)); },
       [&](std::error_code& ec) {
-        BOOST_TEST(
-            !mutex.try_lock_until(std::chrono::steady_clock::now() + 5s, ec));
+        BOOST_TEST(!mutex.try_lock_for(kPlenty, ec));
+      },
+      [&](std::error_code& ec) {
+        BOOST_TEST(!mutex.try_lock_until(
+            std::chrono::steady_clock::now() + kPlenty, ec));
       },
   };
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -127,7 +130,7 @@ BOOST_AUTO_TEST_CASE(calls_on_a_mutex_never_locked_look_for_no_keys) {
   const ProcessVariable no_secret("AWS_SECRET_ACCESS_KEY", nullptr);
   TableOptions options = table_options(server);
   options.credentials = {};
-  DdbMutex mutex("x", unhurried(std::make_shared<Table>(options)));
+  DdbMutex mutex("x", on_table(std::make_shared<Table>(options)));
   std::error_code ec;
   mutex.require(0s, ec);
   BOOST_TEST((ec == Errc::not_held), ec.message());
@@ -154,7 +157,7 @@ BOOST_AUTO_TEST_CASE(take_refused_for_a_transaction_leaves_nothing_to_release) {
     return failure(400, "TransactionConflictException");
   });
   {
-    Options options = unhurried(table_at(gate));
+    Options options = on_table(table_at(gate));
     options.patience = 0ms;
     DdbMutex mutex(fresh_name(), options);
     BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::unavailable));
@@ -212,7 +215,7 @@ struct Scene {
   Scene(std::unique_ptr<ScriptedServer> the_server, const Change& change)
       : server(std::move(the_server)) {
     TableOptions place = table_options(*server);
-    Options options = unhurried(nullptr);
+    Options options = on_table(nullptr);
     options.patience = 0ms;
     options.auto_renew = false;
     if (change) change(place, options);
@@ -267,7 +270,7 @@ BOOST_AUTO_TEST_CASE(failures_are_told_in_these_words) {
          const ScriptedServer nobody;
          std::string url = Engine::running(any_engine_kind()).url();
          TableOptions place = table_options("https" + url.substr(4));
-         Options options = unhurried(std::make_shared<Table>(place));
+         Options options = on_table(std::make_shared<Table>(place));
          options.patience = 0ms;
          return told_by(nobody, [&] { DdbMutex("x", options).lock(); });
        },
@@ -400,6 +403,7 @@ void check_bounds(const std::vector<Row<Options, Value>>& rows) {
   for (const auto& row : rows) {
     for (const Value& value : row.values) {
       Options options = on_table(table, 10s);
+      options.request_timeout.reset();
       options.*row.member = value;
       BOOST_TEST(
           refused_field([&] { DdbMutex mutex("x", options); }) == row.field,
@@ -426,7 +430,7 @@ void check_bounds(const std::vector<Row<TableOptions, std::string>>& rows) {
 std::string refused(const ScriptedServer& server, const Change& change,
                     const std::string& name = "x") {
   TableOptions place = table_options(server);
-  Options options = unhurried(nullptr);
+  Options options = on_table(nullptr);
   change(place, options);
   return refused_field([&] {
     options.table = std::make_shared<Table>(place);
@@ -482,7 +486,7 @@ BOOST_AUTO_TEST_CASE(owner_is_utf8_and_host_and_pid_unless_given) {
       {"none", &Options::owner, {"b\xc3\xb6t:1", longest}},
   });
   const ScriptedServer server;
-  Options options = unhurried(new_table_at(server));
+  Options options = on_table(new_table_at(server));
   char host[256] = {};
   BOOST_REQUIRE(gethostname(host, sizeof host - 1) == 0);
   BOOST_TEST(DdbMutex("x", options).owner() ==
@@ -611,7 +615,7 @@ BOOST_AUTO_TEST_CASE(keys_of_a_source_that_fit_no_header_are_not_sent) {
       keys.*member = "k\r\nX-Evil: 1";
       return keys;
     };
-    DdbMutex mutex("x", unhurried(std::make_shared<Table>(options)));
+    DdbMutex mutex("x", on_table(std::make_shared<Table>(options)));
     BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::no_keys));
   }
   BOOST_TEST(server.connection_count() == 0);
@@ -624,7 +628,7 @@ BOOST_AUTO_TEST_CASE(source_of_keys_goes_before_given_ones) {
   options.credentials_source = [&asked]() -> std::optional<Credentials> {
     return Credentials{"AKIDFROMSOURCE" + std::to_string(++asked), "s", "tok"};
   };
-  DdbMutex mutex("x", unhurried(std::make_shared<Table>(options)));
+  DdbMutex mutex("x", on_table(std::make_shared<Table>(options)));
   mutex.lock();
   mutex.release();
   const auto requests = server.requests();

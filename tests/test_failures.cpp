@@ -66,7 +66,7 @@ BOOST_DATA_TEST_CASE(take_applied_and_unanswered_is_one_acquisition,
   BOOST_TEST(front.gateway.counts().faults(loss) == 1);
   // The bad answer was not believed, although the take had been applied.
   BOOST_TEST(front.gateway.counts().requests("PutItem") >= 2);
-  DdbMutex rival(x.name, unhurried(table_at(front.engine)));
+  DdbMutex rival(x.name, on_table(table_at(front.engine)));
   BOOST_TEST(!rival.try_lock());
   BOOST_TEST(thrown_by([&] { x.mutex->unlock(); }) == "none");
   front.let_go();
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(requests_that_are_left_over_are_bounded) {
 // It is not sent at all: once there is room, its lease is over.
 BOOST_AUTO_TEST_CASE(close_reports_a_release_that_was_never_sent) {
   Stuck x("PutItem DeleteItem");
-  Options options = on_table(x.table, 600ms);
+  Options options = on_table(x.table, 6s);
   options.auto_renew = false;
   DdbMutex mutex("late", options);
   x.give_up(kAwaited + kReleasing);
@@ -543,9 +543,8 @@ class Lines {
 // For a lock that soon expires, and is in danger for a long time before, so
 // that both are reported on a machine that stalls.
 Options soon_over(const std::shared_ptr<Table>& table) {
-  Options options = on_table(table, 4s);
-  options.safe_time = 1900ms;
-  options.request_timeout = 1900ms;
+  Options options = on_table(table, 5s);
+  options.safe_time = 2300ms;
   return options;
 }
 
@@ -608,7 +607,7 @@ BOOST_AUTO_TEST_CASE(exception_of_a_logger_is_ignored) {
     throw std::runtime_error("thrown by the logger");
   };
   const auto table = std::make_shared<Table>(options);
-  DdbMutex mutex(fresh_name(), unhurried(table));
+  DdbMutex mutex(fresh_name(), on_table(table));
   for (int round = 0; round < 2; ++round) {
     gate.once("PutItem", Gate::fails());
     mutex.lock();
@@ -624,8 +623,12 @@ BOOST_AUTO_TEST_CASE(nothing_is_told_once_the_table_is_gone) {
   TableOptions options = front.table_options();
   options.logger = lines.logger();
   auto table = with_clock(std::make_shared<Table>(options));
-  auto held = std::make_unique<DdbMutex>(fresh_name(), lasting(table));
-  auto waited = std::make_unique<DdbMutex>(fresh_name(), lasting(table));
+  const auto impatient = [&table] {
+    Options hasty = lasting(table);
+    hasty.request_timeout = 2s;
+    return std::make_unique<DdbMutex>(fresh_name(), hasty);
+  };
+  auto held = impatient(), waited = impatient();
   held->lock();
   front.gateway.mode("hang");
   Aside waiting([&waited] { waited->lock(); });

@@ -73,6 +73,7 @@ KeySourcePtr with_region(const KeySourcePtr& keys, const Home& home) {
 struct Host : Home {
   Host() {
     variables[kEndpoint] = aws.url("imds");
+    variables["AWS_METADATA_SERVICE_TIMEOUT"] = "20";  // However slow it is.
     anew();
   }
 

@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(late_take_takes_no_row_that_its_call_has_released) {
       const Site site(layout, tests::any_engine_kind());
       Gate gate;
       Options options = site.options(60s, gate.server().url());
-      options.request_timeout = 500ms;
+      options.request_timeout = 3s;
       DdbMutex ours("job", options);
       (void)site.options();
       gate.once("UpdateItem", Gate::held());

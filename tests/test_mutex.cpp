@@ -80,14 +80,14 @@ BOOST_DATA_TEST_CASE(lock_and_unlock_are_one_put_and_one_delete, kEngines,
                      kind) {
   Gate gate(kind);
   const auto table = new_table_at(gate);
-  DdbMutex first(fresh_name(), unhurried(table));
+  DdbMutex first(fresh_name(), on_table(table));
   first.lock();
   first.unlock();
   // The first lock of a process begins with a look, to learn DynamoDB's time.
   BOOST_TEST(actions(gate.server()) == "GetItem PutItem DeleteItem");
   BOOST_TEST(counts(table->stats()) == "Put 1 Update 0 Delete 1 Get 1 other 0");
   BOOST_TEST(table->stats().requests() == 3u);
-  DdbMutex mutex(fresh_name(), unhurried(table));
+  DdbMutex mutex(fresh_name(), on_table(table));
   BOOST_TEST(mutex.try_lock());
   mutex.release();
   BOOST_TEST(mutex.try_lock_for(10s));
@@ -104,7 +104,7 @@ BOOST_DATA_TEST_CASE(held_lock_is_a_row_and_a_free_one_is_none, kEngines,
   Engine& engine = Engine::running(kind);
   const auto table = table_at(engine);
   const std::string name = fresh_name();
-  Options options = unhurried(table);
+  Options options = on_table(table);
   options.owner = "rack 7";
   DdbMutex mutex(name, options);
 
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(destructor_unlocks) {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
   {
-    DdbMutex mutex(name, unhurried(table_at(engine)));
+    DdbMutex mutex(name, on_table(table_at(engine)));
     mutex.lock();
     BOOST_TEST(!is_free(engine, name));
   }
@@ -176,7 +176,7 @@ BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
       const std::string name = fresh_name();
       write_row(engine, name, row);
       const std::string before = raw_row(engine, name);
-      DdbMutex mutex(name, unhurried(table));
+      DdbMutex mutex(name, on_table(table));
       BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) ==
                  words(Errc::bad_record));
       BOOST_TEST(raw_row(engine, name) == before);
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(clock_that_throws_amid_a_take_leaves_nothing_behind) {
     bool throws = true;
     for (int reading = 1; throws; ++reading) {
       const std::string name = fresh_name();
-      DdbMutex mutex(name, unhurried(table));
+      DdbMutex mutex(name, on_table(table));
       if (!answered) gate.once("PutItem", Gate::answered_late());
       throws = throws_at(reading, mutex);
       BOOST_TEST((throws || reading > 2));
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(clock_that_throws_amid_a_take_leaves_nothing_behind) {
 BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
   Gate gate;
   const std::string name = fresh_name();
-  DdbMutex mutex(name, unhurried(table_at(gate)));
+  DdbMutex mutex(name, on_table(table_at(gate)));
   write_row(gate.engine(), name, live_record());
   SetClock::ms = 0;
   std::atomic<bool> got{true};
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
   BOOST_TEST(aside.thrown() == "none");
   BOOST_TEST(!got.load());
   // A release that did not wait for the take would be sent by now.
-  DdbMutex other(fresh_name(), unhurried(table_at(gate)));
+  DdbMutex other(fresh_name(), on_table(table_at(gate)));
   for (int i = 0; i < 3; i++) std::lock_guard<DdbMutex> guard(other);
   const auto deletes = [&] { return count_of(gate.server(), "DeleteItem"); };
   BOOST_TEST(deletes() == 3);
@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
     away = action_of(request) == "DeleteItem";
     return Reply::ok("{}");
   });
-  Options options = unhurried(table_at(server));
+  Options options = on_table(table_at(server));
   options.handover_limit = 0;
   DdbMutex mutex("x", options);
   mutex.lock();
@@ -319,7 +319,7 @@ BOOST_DATA_TEST_CASE(poller_takes_what_it_saw_unchanged_for_a_lease, kEngines,
   Engine& engine = Engine::running(kind);
   const std::string name = fresh_name();
   write_row(engine, name, record("dead", calendar() + 1h, 300ms));
-  DdbMutex mutex(name, unhurried(table_at(engine)));
+  DdbMutex mutex(name, on_table(table_at(engine)));
   const Stopwatch watch;
   BOOST_TEST(!mutex.try_lock());
   BOOST_TEST(eventually([&] { return mutex.try_lock(); }));
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(waiter_wakes_when_the_lease_is_over_not_a_poll_later) {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
   write_row(engine, name, record("dead", calendar() + 1h, 300ms));
-  Options options = unhurried(table_at(engine));
+  Options options = on_table(table_at(engine));
   options.first_poll = options.longest_poll = 1h;
   DdbMutex mutex(name, options);
   BOOST_TEST(mutex.try_lock_for(kPlenty));
@@ -341,7 +341,7 @@ BOOST_AUTO_TEST_CASE(waiter_wakes_when_the_lease_is_over_not_a_poll_later) {
 
 BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
   ScriptedServer server;
-  DdbMutex mutex("x", unhurried(table_at(server)));
+  DdbMutex mutex("x", on_table(table_at(server)));
   const std::string soon = words(Errc::ends_too_soon);
   const std::string none = words(Errc::not_held);
   BOOST_TEST(thrown_by([&] { mutex.require(0s); }) == none);
@@ -372,7 +372,7 @@ BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
 BOOST_AUTO_TEST_CASE(unlock_of_a_free_mutex_does_nothing) {
   ScriptedServer server;
   const auto table = table_at(server);
-  DdbMutex mutex("x", unhurried(table));
+  DdbMutex mutex("x", on_table(table));
   mutex.unlock();
   BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::not_held));
   std::error_code ec;
@@ -406,7 +406,7 @@ std::size_t fewest_bytes(const std::vector<SeenRequest>& requests) {
 BOOST_AUTO_TEST_CASE(stats_count_what_was_sent_and_what_became_of_it) {
   Gate gate;
   const auto table = new_table_at(gate);
-  DdbMutex mutex(fresh_name(), unhurried(table));
+  DdbMutex mutex(fresh_name(), on_table(table));
   gate.once("PutItem", [](Engine&, const SeenRequest&) {
     return failure(400, "ProvisionedThroughputExceededException");
   });
@@ -542,8 +542,8 @@ struct Two {
   std::shared_ptr<Table> table = table_at(engine);
   const std::string name_a = fresh_name();
   const std::string name_b = fresh_name();
-  DdbMutex a{name_a, unhurried(table)};
-  DdbMutex b{name_b, unhurried(table)};
+  DdbMutex a{name_a, on_table(table)};
+  DdbMutex b{name_b, on_table(table)};
 
   bool both() const { return a.owns_lock() && b.owns_lock(); }
   bool none() const { return !a.owns_lock() && !b.owns_lock(); }
@@ -715,7 +715,7 @@ BOOST_AUTO_TEST_CASE(headers_are_found_in_a_turkish_locale_in_any_case) {
                      {"X-AMZN-REQUESTID", "this-one"}};
     return reply;
   });
-  DdbMutex mutex("x", unhurried(new_table_at(server)));
+  DdbMutex mutex("x", on_table(new_table_at(server)));
   const auto error = error_of([&] { mutex.lock(); });
   BOOST_TEST_REQUIRE(error.has_value());
   BOOST_TEST(error->request_id() == "this-one");

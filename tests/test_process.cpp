@@ -59,8 +59,6 @@ struct Gated {
     Options options = on_table(table, 1min);
     options.first_poll = 5ms;
     options.longest_poll = 20ms;
-    // So that no request is given up.
-    options.request_timeout = 29s;
     mutex = std::make_unique<DdbMutex>(name, options);
   }
 
@@ -83,7 +81,7 @@ struct Gated {
 
 // Gives up a request after kHasty.
 Options hasty(const std::shared_ptr<Table>& table) {
-  Options options = unhurried(table);
+  Options options = on_table(table);
   options.request_timeout = kHasty;
   return options;
 }
@@ -96,7 +94,7 @@ BOOST_AUTO_TEST_SUITE(threads)
 
 BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_refused_as_a_deadlock) {
   ScriptedServer server;
-  DdbMutex mutex("x", unhurried(table_at(server)));
+  DdbMutex mutex("x", on_table(table_at(server)));
   mutex.lock();
   std::error_code ec;
   mutex.lock(ec);
@@ -213,7 +211,7 @@ BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
   Options options = on_table(table, 10min);
   options.on_lost = [&](ddbmutex::Loss loss) { told.add(name_of(loss)); };
   DdbMutex held("held", options);
-  DdbMutex other("other", unhurried(table));
+  DdbMutex other("other", on_table(table));
   held.lock();
   BOOST_REQUIRE(held.owns_lock());
 
@@ -236,7 +234,7 @@ BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_has_none) {
   options.credentials_source = []() -> std::optional<ddbmutex::Credentials> {
     throw std::runtime_error("the vault is shut");
   };
-  Options patient = unhurried(std::make_shared<Table>(options));
+  Options patient = on_table(std::make_shared<Table>(options));
   patient.patience = 200ms;
   DdbMutex mutex("m", patient);
   const auto error = error_of([&] { mutex.lock(); });
@@ -316,7 +314,7 @@ BOOST_AUTO_TEST_SUITE_END()
 namespace {
 
 // Options of a lock that stays held and is renewed often.
-const char* const kLasting = "renew_after=50 request_timeout=20000";
+const char* const kLasting = "renew_after=50";
 
 // A process that holds "a", ...
 struct Parent {
@@ -605,9 +603,7 @@ class ToBeCancelled {
 BOOST_AUTO_TEST_CASE(thread_cancelled_while_it_polls_ends_after_the_call) {
   Parent holder;
   const auto table = table_at(at(holder.engine));
-  Options options = on_table(table);
-  options.request_timeout = 20s;
-  DdbMutex mutex(holder.name, options);
+  DdbMutex mutex(holder.name, on_table(table));
   ToBeCancelled thread(mutex);
   BOOST_TEST_REQUIRE(eventually([&] { return table->stats().get_item > 0; }));
   thread.cancel();
@@ -640,7 +636,7 @@ struct Played {
 };
 
 // Does not wait long for what a mistake prevents.
-constexpr const char* kImpatient = "DDBMUTEX_TEST_PLENTY=3";
+constexpr const char* kImpatient = "DDBMUTEX_TEST_PLENTY=10";
 
 Played play(const std::vector<std::string>& words,
             const std::vector<std::string>& variables = {}) {

@@ -82,13 +82,10 @@ class OwnTable {
   Engine& engine_;
 };
 
-// No request times out on a slow machine, because a retried take may use up a
-// token.
 Options kept_on(const std::shared_ptr<Table>& table,
                 milliseconds ttl = std::chrono::minutes(1)) {
   Options options = on_table(table, ttl);
   options.keep_row = true;
-  options.request_timeout = 20s;
   return options;
 }
 
@@ -454,7 +451,6 @@ BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
     Told told;
     Options options = on_table(table);
     options.keep_row = keep;
-    options.request_timeout = 20s;
     DdbMutex next(fresh_name(), options);
     options.renew_after = 1s;
     options.on_lost = [&told](Loss loss) { told.add(name_of(loss)); };
@@ -573,7 +569,7 @@ std::vector<std::vector<KeyPart>> wrong_keys() {
 }
 
 Options all_attributes(std::shared_ptr<Table> table) {
-  Options options = unhurried(std::move(table));
+  Options options = on_table(std::move(table));
   options.data = "bytes";
   options.attributes = {{"mine", ddbmutex::Attribute::Type::string, "x", {}}};
   return options;
@@ -602,10 +598,10 @@ class Host {
         BOOST_TEST(!mutex_->try_lock(ec));
         break;
       case 2:
-        BOOST_TEST(!mutex_->try_lock_for(5s, ec));
+        BOOST_TEST(!mutex_->try_lock_for(kPlenty, ec));
         break;
       case 3:
-        BOOST_TEST(!mutex_->try_lock_past_lease(5s, ec));
+        BOOST_TEST(!mutex_->try_lock_past_lease(kPlenty, ec));
         break;
       case 4:
         mutex_->renew(ec);
@@ -680,7 +676,7 @@ BOOST_DATA_TEST_CASE(wrong_key_is_remembered_until_it_is_found_right, kEngines,
   for (const bool by_creation : {false, true}) {
     KeyedTable keyed(engine, {{"uuid", "S"}});
     const auto table = keyed.new_table();
-    DdbMutex mutex("x", unhurried(table)), other("y", unhurried(table));
+    DdbMutex mutex("x", on_table(table)), other("y", on_table(table));
     BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
     const auto sent = table->stats().requests();
     for (DdbMutex* each : {&mutex, &other, &mutex}) {
@@ -715,7 +711,7 @@ BOOST_DATA_TEST_CASE(look_at_the_table_that_finds_it_wrong_is_remembered,
     }
     BOOST_TEST((ec == Errc::wrong_table));
     const auto sent = table->stats().requests();
-    DdbMutex mutex("x", unhurried(table));
+    DdbMutex mutex("x", on_table(table));
     BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
     BOOST_TEST(has(mutex.last_error(), "\"name\" alone"), mutex.last_error());
     BOOST_TEST(table->stats().requests() == sent);
@@ -728,7 +724,7 @@ BOOST_DATA_TEST_CASE(table_that_comes_back_with_another_key_lets_nobody_in,
   Engine& engine = Engine::running(kind);
   KeyedTable keyed(engine, kRightKey);
   const auto ours = keyed.new_table(), theirs = keyed.new_table();
-  DdbMutex one("x", unhurried(ours)), other("x", unhurried(theirs));
+  DdbMutex one("x", on_table(ours)), other("x", on_table(theirs));
   for (DdbMutex* each : {&one, &other}) {
     BOOST_TEST(error_of_lock(*each) == "none");
     each->unlock();
@@ -749,9 +745,9 @@ BOOST_DATA_TEST_CASE(table_that_comes_back_with_another_key_lets_nobody_in,
 BOOST_AUTO_TEST_CASE(wrong_key_told_to_a_renewal_is_not_the_tables) {
   Gate gate;
   const auto table = table_at(gate);
-  DdbMutex one(fresh_name(), unhurried(table));
-  DdbMutex other(fresh_name(), unhurried(table));
-  DdbMutex third(fresh_name(), unhurried(table));
+  DdbMutex one(fresh_name(), on_table(table));
+  DdbMutex other(fresh_name(), on_table(table));
+  DdbMutex third(fresh_name(), on_table(table));
   one.lock();
   other.lock();
   gate.once("UpdateItem", [](Engine&, const SeenRequest&) {

@@ -8,7 +8,7 @@ const https = require("node:https");
 const net = require("node:net");
 
 const HOST = "127.0.0.1";
-const OPENING_MS = 10000;
+const OPENING_MS = 60000;
 const MAX_BODY = 16 << 20;
 
 // While a door is shut, nobody may get its port: so not one of those that the

@@ -308,6 +308,7 @@ class Agent {
     Held& held = held_[words.at(1)];
     ddbmutex::Options options;
     options.table = table_;
+    options.request_timeout = std::chrono::seconds(20);  // However slow it is.
     for (std::size_t i = 3; i < words.size(); ++i) {
       const auto [name, value] = assignment(words[i]);
       if (!set(options, name, value)) return "unknown option " + name;

@@ -315,8 +315,8 @@ class Sweep {
       return 0;
     } catch (const std::runtime_error&) {  // It ended, or says nothing.
     }
-    const bool hangs =
-        !tests::eventually([&] { return process.has_ended(); }, kToEnd);
+    const bool hangs = !tests::eventually([&] { return process.has_ended(); },
+                                          allocations::kSoon);
     if (hangs) process.signal(SIGKILL);
     const int status = process.wait();
     if (hangs || status != 0 || playing.under_way || playing.n == 0) {
@@ -390,7 +390,6 @@ class Sweep {
 
   // What a round waits for is told, or given up, sooner.
   static inline const milliseconds kHung = 3 * allocations::kSoon;
-  static constexpr seconds kToEnd{1};
   // What goes wrong so often says nothing new, and may take long each time.
   static constexpr long kEnoughWrong = 3;
   const Wanted wanted_;

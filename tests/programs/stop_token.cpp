@@ -125,7 +125,7 @@ void awaits_the_loss(DdbMutex& mutex, const std::stop_token& lost) {
 // renewal finds out.
 void told_of_a_loss(ddbmutex::Options options) {
   for (const bool renewed : {false, true}) {
-    options.ttl = renewed ? 60s : 3s;
+    options.ttl = renewed ? 60s : 6s;
     options.auto_renew = renewed;
     if (renewed) options.renew_after = 200ms;
     DdbMutex mutex("stop-token-lost", options);
@@ -159,7 +159,7 @@ void not_told_once_destroyed(ddbmutex::Options options) {
   std::unique_ptr<DdbMutex> mutex;
   std::binary_semaphore gone(0);
   bool late = false;
-  options.ttl = 3s;
+  options.ttl = 6s;
   options.auto_renew = false;
   options.on_lost = [&](ddbmutex::Loss) { late = true; };
   mutex = std::make_unique<DdbMutex>("stop-token-destroyed", options);

@@ -56,12 +56,7 @@ ddbmutex::Options on_table(std::shared_ptr<ddbmutex::Table> table,
   ddbmutex::Options options;
   options.table = std::move(table);
   options.ttl = ttl;
-  return options;
-}
-
-ddbmutex::Options unhurried(std::shared_ptr<ddbmutex::Table> table) {
-  ddbmutex::Options options = on_table(std::move(table));
-  options.request_timeout = std::chrono::seconds(25);
+  options.request_timeout = ttl * 2 / 5;
   return options;
 }
 
@@ -69,8 +64,8 @@ std::string fresh_name() { return ddbmutex::lock::fresh_uuid(); }
 
 Rivals::Rivals(EngineKind kind)
     : engine(Engine::running(kind)),
-      ours(name, unhurried(table_at(engine))),
-      theirs(name, unhurried(table_at(engine))) {}
+      ours(name, on_table(table_at(engine))),
+      theirs(name, on_table(table_at(engine))) {}
 
 Rivals::~Rivals() = default;
 

@@ -55,11 +55,11 @@ std::shared_ptr<ddbmutex::Table> table_at(const Where& where) {
   return with_clock(new_table_at(where));
 }
 
+// The request_timeout is as long as may be, so that no request is given up
+// because the machine is slow: 24 s with a lease of a minute.
 ddbmutex::Options on_table(
     std::shared_ptr<ddbmutex::Table> table,
     std::chrono::milliseconds ttl = std::chrono::minutes(1));
-// For a minute, in which no request is given up because the machine is slow.
-ddbmutex::Options unhurried(std::shared_ptr<ddbmutex::Table> table);
 
 // Of a lock nobody else has heard of.
 std::string fresh_name();

@@ -78,8 +78,8 @@ class Pty {
   }
   // Waits until all have closed the terminal, and tells the exit status, or 128
   // and the signal's number; -1 if that takes too long.
-  int end() {
-    const ddbmutex::BootTime end = ddbmutex::BootClock::now() + kPlenty;
+  int end(std::chrono::seconds within = kPlenty) {
+    const ddbmutex::BootTime end = ddbmutex::BootClock::now() + within;
     while (read_more(end)) continue;
     if (ddbmutex::BootClock::now() >= end) return -1;
     int status = 0;

@@ -112,6 +112,7 @@ void Stage::web_identity() {
 
 void Stage::instance() {
   set("AWS_EC2_METADATA_DISABLED", "false");
+  set("AWS_METADATA_SERVICE_TIMEOUT", "20");  // However slow it is.
   aws.control("POST", "/imds", R"({"role":"locker"})");
 }
 
