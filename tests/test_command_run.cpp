@@ -140,6 +140,27 @@ BOOST_AUTO_TEST_CASE(status_of_the_command_is_passed_on) {
   BOOST_TEST(is_free(engine(), scene.name));
 }
 
+// systemd sets these variables for the process that it starts, which is
+// ddbmutex; they are meant for the command.
+BOOST_AUTO_TEST_CASE(variables_that_name_this_process_name_the_command) {
+  const Scene scene;
+  const std::string run =
+      " exec ddbmutex run $NAME -- sh -c 'for one in WATCHDOG_PID LISTEN_PID "
+      "SYSTEMD_EXEC_PID LISTEN_PIDFDID LISTEN_FDS; do eval pid=\\$$one; "
+      "[ \"$pid\" = $$ ] && pid=own; echo -n \"${pid:-none} \"; done'";
+  const auto said_for = [&](const std::string& variables) {
+    BOOST_TEST(scene.status_of("export " + variables + ";" + run) == 0);
+    return scene.text_of("out");
+  };
+  BOOST_TEST(said_for("WATCHDOG_PID=$$ LISTEN_PID=$$ SYSTEMD_EXEC_PID=$$ "
+                      "LISTEN_PIDFDID=7 LISTEN_FDS=1") ==
+             "own own own none 1 ");
+  // Those of another process are left alone, and none is made up.
+  BOOST_TEST(said_for("WATCHDOG_PID=1 LISTEN_PID=2 LISTEN_PIDFDID=7") ==
+             "1 2 none 7 none ");
+  BOOST_TEST(said_for("LISTEN_FDS=1") == "none none none none 1 ");
+}
+
 // --- In scripts, as with flock -----------------------------------------------
 
 BOOST_AUTO_TEST_CASE(wait_ends_in_its_time_or_with_the_lock) {
@@ -170,13 +191,15 @@ BOOST_AUTO_TEST_CASE(command_is_not_reaped_while_its_group_is_watched) {
   BOOST_TEST(run->wait() == 0);
 }
 
-// Orphans of the group and of other sessions, from before and after the end of
-// the command, which itself stays a zombie.
+// Orphans of the group, of other groups (timeout makes its own) and of other
+// sessions, from before and after the end of the command, which itself stays a
+// zombie.
 BOOST_AUTO_TEST_CASE(orphans_are_reaped_while_others_of_the_group_live) {
   const Scene scene;
   const auto run = scene.start(
       "exec ddbmutex run $NAME -- sh -c 'echo $$ >$HERE/pid; "
       "orphan() { (sh -c \"echo \\$\\$ >$HERE/$1\" & ) ; "
+      "(timeout 60 sh -c \"echo \\$PPID >$HERE/$1.group\" & ) ; "
       "(setsid sh -c \"echo \\$\\$ >$HERE/$1.away\" & ) ; }; orphan early; "
       "(until [ -e $HERE/orphan ]; do sleep 0.05; done; orphan late; "
       "until [ -e $HERE/go ]; do sleep 0.05; done) & echo in'");
@@ -184,13 +207,27 @@ BOOST_AUTO_TEST_CASE(orphans_are_reaped_while_others_of_the_group_live) {
   const pid_t command = std::stoi(scene.text_of("pid"));
   BOOST_TEST(eventually([&] { return Stamps::state_of(command) == 'Z'; }));
   scene.make("orphan");
-  for (const char* file : {"early", "early.away", "late", "late.away"}) {
+  for (const char* file : {"early", "early.group", "early.away", "late",
+                           "late.group", "late.away"}) {
     BOOST_TEST_REQUIRE(
         eventually([&] { return lines_of(scene.text_of(file)) == 1; }));
     const pid_t orphan = std::stoi(scene.text_of(file));
     BOOST_TEST(eventually([&] { return Stamps::state_of(orphan) == 0; }), file);
   }
   BOOST_TEST(!run->has_ended());
+  scene.make("go");
+  BOOST_TEST(run->wait() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(orphans_are_reaped_while_the_command_runs) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c 'for i in 1 2 3; do "
+      "(timeout 60 true & ); (setsid true & ); (true & ); done; echo in; "
+      "until [ -e $HERE/go ]; do sleep 0.05; done'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  // What is left: the command and its watcher.
+  BOOST_TEST(eventually([&] { return children_of(run->pid()).size() == 2; }));
   scene.make("go");
   BOOST_TEST(run->wait() == 0);
 }
@@ -218,6 +255,25 @@ BOOST_DATA_TEST_CASE(lock_is_held_on_until_a_signal_asks_for_the_end,
   run->signal(signal);
   BOOST_TEST(run->wait() == 4);
   BOOST_TEST(is_free(engine(), scene.name));
+}
+
+// What the command has left in other groups may end later, in any order.
+BOOST_AUTO_TEST_CASE(orphans_are_reaped_while_the_lock_is_held_on) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run --min-hold 1h $NAME -- sh -c 'for i in 3 2 1; do "
+      "(timeout 60 sh -c \"until [ -e $HERE/go.$i ]; do sleep 0.05; done\" & "
+      "); "
+      "done; echo in'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  for (std::size_t left = 3; left > 0; --left) {
+    BOOST_TEST(
+        eventually([&] { return children_of(run->pid()).size() == left; }));
+    scene.make("go." + std::to_string(left));
+  }
+  BOOST_TEST(comes_to_hold_on(*run));
+  run->signal(SIGTERM);
+  BOOST_TEST(run->wait() == 0);
 }
 
 // Whoever stops a service does not wait for an hour.

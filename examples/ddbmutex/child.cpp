@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "examples/ddbmutex/files.hpp"
 #include "examples/ddbmutex/group.hpp"
@@ -25,7 +27,53 @@ std::vector<char*> pointers(const Child::Words& words) {
   return all;
 }
 
+// --- Variables that name a process -------------------------------------------
+
+// systemd sets these for the process that it starts.  If that is this program,
+// they are meant for the command.  (sd_listen_fds() and sd_watchdog_enabled()
+// do nothing in any other process.)
+constexpr const char* kNamesProcess[] = {
+    "LISTEN_PID=", "SYSTEMD_EXEC_PID=", "WATCHDOG_PID="};
+constexpr std::size_t kRoom = 12;  // For a process id and the final zero.
+
+// Makes room for another process id in each variable that names this process.
+// Returns where to write it.
+std::vector<char*> make_room_for_process_ids(Child::Words& variables) {
+  const std::string own = std::to_string(getpid());
+  const bool listens = std::find(variables.begin(), variables.end(),
+                                 "LISTEN_PID=" + own) != variables.end();
+  // It also says which process it is.  Programs do without it.
+  const auto is_other_form = [listens](const std::string& one) {
+    return listens && one.rfind("LISTEN_PIDFDID=", 0) == 0;
+  };
+  variables.erase(
+      std::remove_if(variables.begin(), variables.end(), is_other_form),
+      variables.end());
+  std::vector<char*> rooms;
+  for (std::string& variable : variables) {
+    for (const std::string name : kNamesProcess) {
+      if (variable != name + own) continue;
+      variable.resize(name.size() + kRoom);
+      rooms.push_back(&variable[name.size()]);
+    }
+  }
+  return rooms;
+}
+
+// Orphans fall to the thread that runs main().  Children of other threads are
+// not ours to reap: the library starts programs that fetch keys.
+constexpr int kOfThisThread = __WNOTHREAD;
+
 // --- In the child: only calls that are safe after a fork ---------------------
+
+void write_process_id(char* to) {
+  char digits[kRoom] = "";
+  char* first = digits + kRoom - 1;
+  for (pid_t left = getpid(); left > 0; left /= 10) {
+    *--first = static_cast<char>('0' + left % 10);
+  }
+  std::copy(first, digits + kRoom, to);
+}
 
 // Has exec close all files except these.  (libcurl opens files without that.)
 void close_on_exec_all_but(const std::vector<int>& inherited) {
@@ -54,9 +102,10 @@ void close_on_exec_all_but(const std::vector<int>& inherited) {
 
 }  // namespace
 
-Child::Child(const Words& command, const Words& environment,
-             const Signals& signals, const std::vector<int>& files) {
+Child::Child(const Words& command, Words environment, const Signals& signals,
+             const std::vector<int>& files) {
   const std::vector<char*> words = pointers(command);
+  const std::vector<char*> rooms = make_room_for_process_ids(environment);
   const std::vector<char*> variables = pointers(environment);
   // Orphans of the command become our children, and we reap them.  So the group
   // is seen to be empty, even where process 1 does not reap.
@@ -68,6 +117,7 @@ Child::Child(const Words& command, const Words& environment,
   pid_ = fork();
   if (pid_ == 0) {
     close(ends[0]);  // Only the parent has it: recv() then sees it end.
+    for (char* room : rooms) write_process_id(room);
     become(words.data(), variables.data(), signals, files, ends[1]);
   }
   const int error = errno;
@@ -149,31 +199,26 @@ int Child::look_at_command() {
   return stopped_by;
 }
 
-// Orphans of the group, and those that have left for a session of their own.
-// Others are not ours to reap: the library starts programs that fetch keys.
+// Stops at the command or the watcher if one of them has ended: waitid() would
+// find it again.
 void Child::reap_orphans(pid_t watcher) const {
-  const auto first = [](idtype_t which, pid_t id) {
+  const auto first = [] {
     siginfo_t info = {};
-    waitid(which, static_cast<id_t>(id), &info, WEXITED | WNOHANG | WNOWAIT);
+    waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | kOfThisThread);
     return info.si_pid;
   };
-  for (pid_t pid; (pid = first(P_PGID, pid_)) != 0 && pid != pid_;) {
-    waitpid(pid, nullptr, 0);
-  }
-  for (pid_t pid; (pid = first(P_ALL, 0)) != 0 && pid != watcher &&
-                  getsid(pid) != getsid(0);) {
+  const pid_t command = is_buried_ ? 0 : pid_;
+  for (pid_t pid; (pid = first()) != 0 && pid != command && pid != watcher;) {
     waitpid(pid, nullptr, 0);
   }
 }
 
-// The same once the command is a zombie, which waitid() would find first.
+// The same while the command is a zombie.
 void Child::reap_hidden_orphans(pid_t watcher) const {
   Processes all;
   while (const pid_t pid = all.next()) {
-    const bool is_orphan = getpgid(pid) == pid_ || getsid(pid) != getsid(0);
-    if (is_orphan && pid != pid_ && pid != watcher) {
-      waitpid(pid, nullptr, WNOHANG);
-    }
+    if (pid == pid_ || pid == watcher) continue;
+    waitpid(pid, nullptr, WNOHANG | kOfThisThread);
   }
 }
 

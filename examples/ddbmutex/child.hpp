@@ -27,9 +27,11 @@ class Child {
 
   // Forks a child that becomes the command at go(), and never if this program
   // ends before that.  The command gets the signals as this program found them,
-  // and of our open files only `files`, in ascending order.  Other threads may
-  // be running.  Throws std::system_error.
-  Child(const Words& command, const Words& environment, const Signals& signals,
+  // and of our open files only `files`, in ascending order.  Variables of
+  // systemd that name this process name the command's.  Other threads may be
+  // running.  Throws std::system_error.  REQUIRES: all calls are made by the
+  // thread that runs main().
+  Child(const Words& command, Words environment, const Signals& signals,
         const std::vector<int>& files);
   ~Child();  // A command that does not run yet never does.
   Child(const Child&) = delete;
@@ -46,6 +48,8 @@ class Child {
   // Returns the signal that has stopped the command since the last call; 0 if
   // none has, or if the command goes on again.
   int reap(pid_t watcher);
+  // Reaps what the command and its descendants have left, of any group.
+  void reap_orphans(pid_t watcher) const;
   // Nothing while the command runs.
   const std::optional<Ending>& ending() const { return ending_; }
   // The last reap() found that the command has ended, and so has all that it
@@ -57,7 +61,6 @@ class Child {
 
  private:
   int look_at_command();
-  void reap_orphans(pid_t watcher) const;
   void reap_hidden_orphans(pid_t watcher) const;
 
   pid_t pid_ = -1;

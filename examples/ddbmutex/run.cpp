@@ -153,7 +153,7 @@ class Job {
   }
 
   // Once it has ended: what it has left in other groups may end later.
-  void reap_orphans() { child_.reap(0); }
+  void reap_orphans() { child_.reap_orphans(0); }
 
   const Ending& ending() const { return *child_.ending(); }
   // The lock was lost: the command was ended or not started, or it may have run
