@@ -128,7 +128,7 @@ Loss loss_of(Verdict verdict) {
 
 struct Reason {
   std::error_code code{};  // Not set: there is no error.
-  std::string_view details{};
+  std::string details{};
 };
 
 // Why a call failed; no code if it did not, or if its answer says why.
@@ -167,12 +167,25 @@ Reason reason_of(const lock::Result& result) {
     case Verdict::taken:
     case Verdict::deleted:
     case Verdict::expired:
-      return {Errc::lease_lost, name_of(loss_of(result.verdict))};
+      return {Errc::lease_lost, detail::loss_text(result)};
   }
   return {};
 }
 
 }  // namespace
+
+// "expired 312 ms ago", "found taken 15 s ago"
+std::string detail::loss_text(const lock::Result& result) {
+  if (!lock::is_loss(result.verdict)) return {};
+  const Loss loss = loss_of(result.verdict);
+  const char* found = loss == Loss::expired ? "" : "found ";
+  if (!result.lost_at) return sigv4::join({found, name_of(loss)});
+  const auto ms = (BootClock::now() - *result.lost_at) / milliseconds(1);
+  const bool is_long = ms >= 10'000;
+  return sigv4::join({found, name_of(loss), " ",
+                      sigv4::Digits(is_long ? ms / 1000 : ms),
+                      is_long ? " s ago" : " ms ago"});
+}
 
 bool Callbacks::notify(News news, Verdict loss) const {
   if (news == News::loss && options.on_lost) options.on_lost(loss_of(loss));
@@ -312,18 +325,16 @@ nanoseconds DdbMutex::Impl::remaining() const {
 ErrorPtr DdbMutex::Impl::require(nanoseconds min_remaining) const {
   const nanoseconds left = remaining();
   if (left > nanoseconds::zero() && left >= min_remaining) return nullptr;
-  const std::string cannot = cannot_text("rely on");
+  const char* const what = "rely on";
   const lock::Mutex* own = state.peek();
-  if (own == nullptr || own->held() == nullptr) {
-    return detail::error_of(Errc::not_held, cannot);
+  if (own == nullptr) {
+    return detail::error_of(Errc::not_held, cannot_text(what));
   }
-  if (left == nanoseconds::zero()) {
-    return detail::error_of(Errc::lease_lost, cannot);
-  }
+  if (ErrorPtr error = error_of(own->state(), what)) return error;
   const std::string text = sigv4::join(
       {sigv4::Digits(left / milliseconds(1)), " ms remain, but ",
        sigv4::Digits(min_remaining / milliseconds(1)), " ms are asked for"});
-  return detail::error_of(Errc::ends_too_soon, cannot, text);
+  return detail::error_of(Errc::ends_too_soon, cannot_text(what), text);
 }
 
 // --- The calls ---------------------------------------------------------------

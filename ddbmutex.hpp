@@ -117,7 +117,9 @@ std::error_code& throws() noexcept;
 
 // --- The mutex ---------------------------------------------------------------
 
-// Meets the standard's BasicLockable, Lockable and TimedLockable.
+// Meets the standard's BasicLockable, Lockable and TimedLockable.  A
+// std::condition_variable_any may wait with it, but each wait ends with a
+// lock().  If that throws, the standard library calls std::terminate.
 class DdbMutex {
  public:
   // Sends nothing and starts no thread.  `name` is UTF-8, 1 to 2,048 bytes
@@ -386,10 +388,13 @@ struct Options {
   //
   // Callbacks run on the Table's timer thread, one at a time, with no mutex
   // held and all signals blocked; programs started there inherit the blocked
-  // signals.  A callback may call anything, even unlock() and the mutex's
-  // destructor, but no other callback is called while it runs.  A lock() that
-  // would wait for another thread of this process is refused there.  An
-  // exception is logged, or written to stderr if there is no logger.
+  // signals.  std::raise(SIGTERM) does nothing there, because it signals that
+  // thread alone: call kill(getpid(), SIGTERM).  A callback may call anything,
+  // even unlock() and the mutex's destructor, but no other callback is called
+  // while it runs.  A lock() that would wait for another thread of this process
+  // is refused there.  An exception is logged, or written to stderr if there is
+  // no logger.  Do not call pthread_exit() in a callback, a logger or a source
+  // of keys: it aborts the process.
   std::function<void(Loss)> on_lost{};
 
   // Who holds the lock, in UTF-8, for people who look at the table; it decides
@@ -630,7 +635,9 @@ struct TableOptions {
   // characters or more; if a server repeats one, it is replaced by "(hidden)".
   // Characters are escaped as in Error::what().  The logger may call anything.
   // If it is slow, lines are left out; an exception is ignored.  It is not
-  // called once the Table is gone.  Default: nothing is logged.
+  // called once the Table is gone, which also takes that no call of a mutex is
+  // under way: before you destroy what the logger uses, join the threads that
+  // may still be in lock().  Default: nothing is logged.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
   // --- The table's key ---
@@ -699,7 +706,12 @@ class Table {
   Table& operator=(const Table&) = delete;
 
   // The Table of all mutexes that are given none: made on first use, with the
-  // defaults above.
+  // defaults above.  It is never destroyed.
+  //
+  // A static object that is made before the first Table is destroyed after
+  // exit() has shut down OpenSSL.  Its destructor can still release a lock that
+  // is held, if the connection is still there.  All other calls fail with
+  // Errc::closed there.
   static std::shared_ptr<Table> standard();
 
   // Ends waiting calls of the table and its mutexes, and all later calls, with
@@ -817,7 +829,8 @@ enum class Errc {
   ends_too_soon,  // operation_not_permitted: the lock is held, but for less
                   // time than require() or ensure() asks for.
   cancelled,      // operation_canceled: by cancel() or a stop request.
-  closed,         // operation_canceled: the Table was closed.
+  closed,         // operation_canceled: the Table was closed, or exit() has
+                  // shut down OpenSSL.
 };
 
 const std::error_category& category() noexcept;
@@ -826,8 +839,9 @@ inline std::error_code make_error_code(Errc code) noexcept {
 }
 
 // what() says which call failed, for which name and table, and why, on one line
-// of UTF-8.  Control characters, and characters that reorder text or are
-// invisible, are escaped ("\n", "\u202e").
+// of UTF-8.  After a loss, it also says how the lock was lost, and how long
+// ago. Control characters, and characters that reorder text or are invisible,
+// are escaped ("\n", "\u202e").
 class Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& what,

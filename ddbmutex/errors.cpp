@@ -12,6 +12,7 @@
 
 #include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
+#include "../sigv4/thread.hpp"
 #include "lock/row.hpp"
 
 namespace ddbmutex {
@@ -201,6 +202,8 @@ ErrorPtr make_error(std::error_code code, const std::string& text,
 
 ErrorPtr error_of(std::error_code code, const std::string& cannot,
                   std::string_view details, std::string_view request_id) {
+  const bool too_late = code == Errc::closed && sigv4::openssl_is_gone();
+  if (too_late) details = "exit() has shut down OpenSSL";
   return make_error(
       code,
       sigv4::join({cannot, ": ", code.message(), sigv4::if_any(": ", details)}),

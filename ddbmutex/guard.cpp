@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "dynamodb/ask.hpp"
@@ -65,8 +66,9 @@ const char* remark_on(const Answer& answer) {
 }
 
 // Null if the writes were made.
+// `loss`: how the lock was lost, if it was.
 ErrorPtr error_of_write(const Answer& answer, const std::string& cannot,
-                        const std::string& endpoint) {
+                        const std::string& endpoint, std::string_view loss) {
   switch (answer.fault) {
     case Fault::none:
       return nullptr;
@@ -74,7 +76,7 @@ ErrorPtr error_of_write(const Answer& answer, const std::string& cannot,
       return detail::error_of(Errc::closed, cannot);
     case Fault::condition_failed:
       if (lock_check_failed(answer)) {
-        return detail::error_of(Errc::lease_lost, cannot, "",
+        return detail::error_of(Errc::lease_lost, cannot, loss,
                                 answer.request_id);
       }
       return detail::error_of(Errc::condition_failed, cannot, answer.message,
@@ -115,13 +117,14 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
         dynamodb::Action::transact_write_items,
         dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,
         dynamodb::read_cancellation);
+    std::string loss;
     if (lock_check_failed(answer)) {
       // The lock is lost.  A renewal finds out how, and the loss is reported.
-      table.renewer->confirm_loss(
+      loss = detail::loss_text(table.renewer->confirm_loss(
           *held, lock::add_saturating(BootClock::now(), request_timeout),
-          *wait.waker());
+          *wait.waker()));
     }
-    return error_of_write(answer, cannot, impl.table->impl_->endpoint());
+    return error_of_write(answer, cannot, impl.table->impl_->endpoint(), loss);
   });
 }
 

@@ -24,6 +24,9 @@ namespace detail {
 // The option, or its default.
 std::chrono::milliseconds request_timeout_of(const Options& options);
 
+// How the lock was lost, and how long ago; "" if it was not lost.
+std::string loss_text(const lock::Result& result);
+
 }  // namespace detail
 
 // The options, and with them the user's callbacks.  Outlives the mutex during a

@@ -24,6 +24,7 @@
 #include "dynamodb/retry.hpp"
 #include "layout_options.hpp"
 #include "lock/renewer.hpp"
+#include "mutex_impl.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -275,8 +276,11 @@ Table::~Table() {
   impl_.reset();
 }
 
+// Never destroyed: destructors of static objects that were made earlier may
+// still use it.
 std::shared_ptr<Table> Table::standard() {
-  static const std::shared_ptr<Table> table = std::make_shared<Table>();
+  static const auto& table =
+      *new std::shared_ptr<Table>(std::make_shared<Table>());
   return table;
 }
 
@@ -326,7 +330,8 @@ Unreleased Table::Impl::unreleased(const lock::ReleaseOutcome& lock) const {
   const std::string cannot = detail::cannot_text("release", name, options.name);
   const ErrorPtr error =
       lock::is_loss(lock.result.verdict)
-          ? detail::error_of(Errc::lease_lost, cannot)
+          ? detail::error_of(Errc::lease_lost, cannot,
+                             detail::loss_text(lock.result))
           : detail::error_of(lock.result.answer, cannot, endpoint());
   return {name, error->code(), error->what()};
 }

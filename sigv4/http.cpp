@@ -20,6 +20,7 @@
 #include "secret.hpp"
 #include "sigpipe.hpp"
 #include "text.hpp"
+#include "thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -351,7 +352,7 @@ void Exchange::connect_within(std::chrono::nanoseconds time) {
 // asks for a connection after the request was sent, it wants to send it again.
 // Refusing that here saves the time of connecting.
 int Exchange::open_socket(int family, int type, int protocol) {
-  if (sent()) return -1;
+  if (sent() || sigv4::openssl_is_gone()) return -1;
   const int fd = socket(family, type | SOCK_CLOEXEC, protocol);
   if (fd < 0) return -1;
   if (!try_with_memory([&] { sockets_.push_back(fd); })) {

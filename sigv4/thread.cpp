@@ -2,6 +2,8 @@
 
 #include "thread.hpp"
 
+#include <openssl/crypto.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <list>
@@ -77,6 +79,9 @@ void register_for_exit(const std::shared_ptr<Stoppable>& threads) {
     own.threads.push_back(threads);
   }
 }
+
+// OpenSSL documents that it returns 0 once it has cleaned up.
+bool openssl_is_gone() noexcept { return OPENSSL_init_crypto(0, nullptr) == 0; }
 
 }  // namespace sigv4
 }  // namespace v0

@@ -55,6 +55,11 @@ void stop_all_at_exit();
 // exit, and would keep the object's memory.
 void register_for_exit(const std::shared_ptr<Stoppable>& threads);
 
+// Whether exit() has shut down OpenSSL.  Destructors of static objects that
+// were made before OpenSSL run after that.  A new connection over TLS would
+// crash.
+bool openssl_is_gone() noexcept;
+
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

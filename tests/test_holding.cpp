@@ -11,12 +11,16 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ddbmutex.hpp"
 #include "tests/support/engine.hpp"
@@ -299,6 +303,102 @@ BOOST_DATA_TEST_CASE(row_that_is_gone_is_told_as_deleted_once, kEngines, kind) {
   x.mutex.reset();
   BOOST_TEST(x.told.text() == "deleted");
   BOOST_TEST(!x.owned_when_told);
+}
+
+namespace {
+
+// How a lock is lost, and what every call says of it from then on.
+struct Losing {
+  std::string how;
+  std::function<void(Telling&)> lose;
+};
+
+std::ostream& operator<<(std::ostream& out, const Losing& losing) {
+  return out << losing.how;
+}
+
+const std::vector<Losing> kLosing = {
+    {"expired", [](Telling& x) { x.gate.always("UpdateItem", Gate::fails()); }},
+    {"found taken",
+     [](Telling& x) { write_row(x.engine(), x.name, live_record()); }},
+    {"found deleted", [](Telling& x) { delete_row(x.engine(), x.name); }}};
+
+// What is wrong with the text of the error of a call after a loss `how`, which
+// was told at `told` at the latest.  "" if nothing is.
+std::string problem_of(const std::string& how, BootTime told,
+                       const std::function<void()>& call) {
+  const auto error = error_of(call);
+  const auto longest = (BootClock::now() - told) / 1ms;
+  if (!error) return "no error";
+  const std::string text = error->what();
+  const std::string before = words(Errc::lease_lost) + ": " + how + " ";
+  const auto at = text.find(before);
+  if (at == text.npos) return text;
+  std::istringstream rest(text.substr(at + before.size()));
+  long long time = -1;
+  std::string unit, ago;
+  rest >> time >> unit >> ago;
+  // It may have been lost a moment before it was told.
+  const bool good =
+      time >= 300 && time <= longest + 1000 && unit == "ms" && ago == "ago";
+  return good ? "" : text + " after " + std::to_string(longest) + " ms";
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(every_call_after_a_loss_says_why_and_how_long_ago,
+                     boost::unit_test::data::make(kLosing), losing) {
+  const std::string wrong = undisturbed(1s, [&]() -> std::string {
+    Telling x;
+    x.options.recursive = true;
+    x.options.on_danger = nullptr;
+    if (losing.how == "expired") let_end(x.options);
+    x.lock();
+    losing.lose(x);
+    BOOST_TEST_REQUIRE(x.told.wait_for(1));
+    const BootTime told = BootClock::now();
+    pause(300ms);
+    DdbMutex& mutex = *x.mutex;
+    const std::function<void()> calls[] = {
+        [&] { mutex.renew(); },    [&] { mutex.renew(Changes{"x", {}, {}}); },
+        [&] { mutex.ensure(1s); }, [&] { mutex.require(1s); },
+        [&] { mutex.lock(); },     [&] { (void)mutex.try_lock(); },
+        [&] { mutex.release(); }};
+    std::string wrong_here;
+    for (const auto& call : calls) {
+      const std::string problem = problem_of(losing.how, told, call);
+      if (!problem.empty()) wrong_here += problem + "\n";
+    }
+    return wrong_here;
+  });
+  BOOST_TEST(wrong == "");
+}
+
+// Nobody was told before: the call itself finds it.
+BOOST_AUTO_TEST_CASE(call_that_finds_the_loss_says_why) {
+  const auto text_of = [](const std::function<void(Telling&)>& call) {
+    Telling x;
+    x.options.auto_renew = false;
+    x.options.renew_after.reset();
+    x.lock();
+    delete_row(x.engine(), x.name);
+    const auto error = error_of([&] { call(x); });
+    return error ? std::string(error->what()) : "none";
+  };
+  const std::pair<const char*, std::function<void(Telling&)>> calls[] = {
+      {"renew", [](Telling& x) { x.mutex->renew(); }},
+      {"release", [](Telling& x) { x.mutex->release(); }},
+      {"write", [](Telling& x) {
+         x.mutex->guarded_write(
+             R"([{"Put": {"TableName": ")" + x.engine().table() +
+             R"(", "Item": {"name": {"S": ")" + fresh_name() + R"("}}}}])");
+       }}};
+  for (const auto& [name, call] : calls) {
+    const std::string text = text_of(call);
+    const auto at = text.find(": found deleted ");
+    BOOST_TEST((at != text.npos && text.substr(text.size() - 7) == " ms ago"),
+               name << ": " << text);
+  }
 }
 
 // --- The end of a lease ----------------------------------------------------

@@ -265,6 +265,70 @@ BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {
 // --- What a timeout reports
 // -------------------------------------------------------
 
+namespace {
+
+// A clock that shows what the test sets.
+struct TestClock {
+  using duration = milliseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<TestClock>;
+  static constexpr bool is_steady = false;
+  static inline std::atomic<rep> shows{0};
+  static time_point now() { return time_point(milliseconds(shows)); }
+};
+
+}  // namespace
+
+// Threads of one mutex wait for another host's lock.  The first of them asks
+// until its time is up; the others then get the turn.
+BOOST_AUTO_TEST_CASE(held_lock_is_no_error_for_who_gets_the_turn_too_late) {
+  for (const bool has_time_left : {false, true}) {
+    TestClock::shows = 0;
+    std::atomic<bool> hangs{false};
+    ScriptedServer server([&](const SeenRequest& request) {
+      return hangs ? hanging() : held_by_another(request);
+    });
+    DdbMutex mutex("x", unhurried(table_at(server)));
+    const TestClock::time_point end{1h};
+    std::string returned[3];
+    const auto wait = [&](std::string& what, bool by_our_clock) {
+      what = (by_our_clock ? mutex.try_lock_until(end) : mutex.try_lock_for(2s))
+                 ? "true"
+                 : "false";
+    };
+    Aside first([&] { wait(returned[0], true); });
+    BOOST_TEST_REQUIRE(server.wait_for_requests(2));
+    Aside second([&] { wait(returned[1], !has_time_left); });
+    BOOST_TEST_REQUIRE(second.rests());
+    Aside third([&] { wait(returned[2], !has_time_left); });
+    BOOST_TEST_REQUIRE(third.rests());
+    // If time is left, it passes while a request of theirs is not answered.
+    hangs = has_time_left;
+    TestClock::shows = milliseconds(2h).count();
+    server.release();
+    for (Aside* one : {&first, &second, &third}) {
+      BOOST_TEST(one->thrown() == "none");
+    }
+    for (const std::string& one : returned) BOOST_TEST(one == "false");
+    server.stop();
+  }
+}
+
+// The first has learned nothing that it could leave to the second.
+BOOST_AUTO_TEST_CASE(silence_is_an_error_for_who_gets_the_turn_too) {
+  const auto round = []() -> std::string {
+    Absent absent(Away::hangs);
+    Aside first([&] { (void)absent.mutex.try_lock_for(300ms); });
+    absent.server.wait_for_requests(1);
+    Aside second([&] { (void)absent.mutex.try_lock_for(1500ms); });
+    const std::string thrown = first.thrown() + ", " + second.thrown();
+    const std::string timed_out = words(Errc::timed_out);
+    return thrown == timed_out + ", " + timed_out ? "" : thrown;
+  };
+  BOOST_TEST(in_some_round(round) == "");
+}
+
 BOOST_AUTO_TEST_CASE(timeout_during_a_request_reports_the_failure_before) {
   int requests = 0;
   ScriptedServer server([&requests](const SeenRequest& request) {

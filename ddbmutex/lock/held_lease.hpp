@@ -121,6 +121,7 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   bool release_begun = false;
   bool renewing = false;        // A request is in flight, or the user renews.
   std::optional<Verdict> loss;  // How it was lost, if it was.
+  BootTime lost_at{};           // See Result::lost_at.
   // GUARDED_BY(Mutex::mutex_).  Never handed over: a write by this holder may
   // still arrive, or it has changed the stored data.
   bool bound_to_holder = false;

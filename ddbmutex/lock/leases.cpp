@@ -177,6 +177,8 @@ void Leases::lose(HeldLease& held, Verdict why) {
 void Leases::report(HeldLease& held, Verdict why) {
   if (held.loss) return;
   held.loss = why;
+  held.lost_at =
+      why == Verdict::expired ? held.lease.claim_end() : BootClock::now();
   const MutexSettings& settings = *held.settings;
   const bool hears =
       settings.hears_losses || client.log() || held.signal.object != nullptr;
@@ -211,8 +213,11 @@ OneAttempt Leases::begin_release(HeldLease& held) {
   return std::exchange(held.release, {});
 }
 
-Verdict Leases::end_of(const HeldLease& held) {
-  return held.loss.value_or(Verdict::not_held);
+Result Leases::end_of(const HeldLease& held) {
+  Result result;
+  result.verdict = held.loss.value_or(Verdict::not_held);
+  if (held.loss) result.lost_at = held.lost_at;
+  return result;
 }
 
 void Leases::check_clock() {

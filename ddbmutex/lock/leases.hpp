@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 
 #include "../../sigv4/boot_clock.hpp"
 #include "../../sigv4/system.hpp"
@@ -35,6 +36,8 @@ struct Result {
   Verdict verdict = Verdict::again;
   // Says why the verdict is `again` or `bad_record`.
   dynamodb::Answer answer{};
+  // After a loss: when the claim ended (`expired`), or when the loss was found.
+  std::optional<BootTime> lost_at{};
 };
 
 // A thread of the table, which sleeps until something is due for it.
@@ -101,8 +104,8 @@ struct Leases {
   HeldLeasePtr take_loss();
   // See Renewer::begin_release().
   OneAttempt begin_release(HeldLease& held);
-  // How a lease that is over ended.
-  static Verdict end_of(const HeldLease& held);
+  // How a lease that is over ended: `not_held` or a loss.
+  static Result end_of(const HeldLease& held);
 
   // DynamoDB's clock was contradicted: claims may end sooner.  REQUIRES: the
   // mutex is not held.

@@ -94,6 +94,7 @@ class Mutex::Acquisition {
   OneAttempt attempt_;  // None once it is clear what became of it.
   sigv4::Backoff polls_;
   bool queued_ = false;  // In line, or has the turn and is not the holder yet.
+  bool asked_ = false;   // It has had the turn, and has used it.
   bool busy_ = false;    // The lock was another's when last seen.
 };
 
@@ -171,15 +172,16 @@ bool Mutex::Acquisition::wait_for_turn() {
       const Guard guard(mutex_.mutex_);
       has_turn = waiter_.has_turn();
       has_lock = waiter_.has_lock();
+      if (has_turn) busy_ = mutex_.found_held_;
     }
     if (has_turn) waker_.clear();  // The wake for the turn has come by now.
     const bool over = has_lock || ended() || out_of_patience();
-    if (has_turn && !over) {
-      busy_ = false;  // A thread of ours had it, not another host.
-      return true;
+    const bool late = !over && time_is_up();
+    if (!over && !late) {
+      if (has_turn) return true;
+      continue;
     }
-    if (!over && !time_is_up()) continue;
-    if (!over) result_.verdict = Verdict::busy;
+    if (late) result_.verdict = Verdict::busy;
     leave_queue();
     return false;
   }
@@ -191,6 +193,8 @@ bool Mutex::Acquisition::wait_for_turn() {
 bool Mutex::Acquisition::leave_queue() {
   const Guard guard(mutex_.mutex_);
   queued_ = false;
+  // An error is the latest that is known, so the next thread asks for itself.
+  if (asked_) mutex_.found_held_ = busy_ && result_.verdict != Verdict::again;
   const bool has_lock = waiter_.has_lock();
   const bool holds = has_lock && mutex_.queue_.become_holder(waiter_);
   if (!holds) mutex_.queue_.leave(waiter_);
@@ -230,6 +234,7 @@ void Mutex::Acquisition::begin() {
 }
 
 void Mutex::Acquisition::take() {
+  asked_ = true;
   begin();
   for (;;) {
     Attempt& attempt = attempt_.front();
@@ -347,6 +352,7 @@ void Mutex::Acquisition::become_holder() {
         mutex_.stored_row_ = std::move(row);
       }
       mutex_.locked_again_ = 0;
+      mutex_.found_held_ = false;
       mutex_.token_.store(token, std::memory_order_release);
       queued_ = !mutex_.queue_.become_holder(waiter_);
       result_.verdict = Verdict::ours;
@@ -429,7 +435,7 @@ bool Mutex::try_lock_again(bool forever, Result& result) {
     ++locked_again_;
     result.verdict = Verdict::ours;
   } else {
-    result.verdict = Verdict::expired;
+    result = table_.renewer->state_of(*held_);
   }
   return true;
 }
@@ -475,6 +481,13 @@ std::shared_ptr<void> Mutex::loss_signal(std::shared_ptr<void> (*make)(),
   const HeldLeasePtr held = this->held();
   return held == nullptr ? nullptr
                          : table_.renewer->loss_signal(*held, make, signal);
+}
+
+Result Mutex::state() const {
+  Result none;
+  none.verdict = Verdict::not_held;
+  const HeldLeasePtr held = this->held();
+  return held == nullptr ? none : table_.renewer->state_of(*held);
 }
 
 Result Mutex::renew(const ChangesPtr& changes) {
@@ -562,15 +575,16 @@ bool Mutex::release_unless_inner(const ChangesPtr& changes, Result& result) {
   }
   result.verdict = Verdict::not_held;
   if (held == nullptr) return true;
-  std::optional<Verdict> loss;
-  OneAttempt attempt = table_.renewer->begin_release(*held, loss);
+  Result end;
+  OneAttempt attempt = table_.renewer->begin_release(*held, end);
+  const bool lost = is_loss(end.verdict);
   // After other losses the row is known not to be ours.
-  const bool may_be_ours = !loss || loss == Verdict::expired;
+  const bool may_be_ours = !lost || end.verdict == Verdict::expired;
   if (!attempt.empty() && may_be_ours) {
     held->lease.carry(changes);
     send_release(attempt, result);
   }
-  if (loss) result.verdict = *loss;
+  if (lost) result = std::move(end);
   const Guard guard(mutex_);
   queue_.pass();
   return true;
@@ -595,6 +609,7 @@ void Mutex::send_release(OneAttempt& one, Result& result) {
       [&] { attempt.answer().copy_fault_to(result.answer); });
   result.answer.fault = fault;
   if (verdict != Verdict::again) {
+    result.lost_at = BootClock::now();
     table_.renewer->report_loss(attempt.held(), verdict);
     if (fault == Fault::wrong_key) result.verdict = Verdict::again;
   } else if (attempt.outcome_unknown() || attempt.given_up() ||

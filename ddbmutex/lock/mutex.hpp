@@ -91,6 +91,8 @@ class Mutex {
   Result release(const ChangesPtr& changes);
   // Renews now, on this thread.
   Result renew(const ChangesPtr& changes);
+  // The verdict is `ours`, `not_held` or a loss.
+  Result state() const;
 
   // The lease of the current holder, even if it was lost; null once it is
   // released.
@@ -154,6 +156,9 @@ class Mutex {
   std::unique_ptr<const Row> stored_row_;
   Outage outage_;
   int outages_reported_ = 0;
+  // The last thread that asked DynamoDB, and has left without the lock, found
+  // that another host has it.
+  bool found_held_ = false;
   int locked_again_ = 0;  // How often the holder has locked it again.
 };
 

@@ -126,7 +126,7 @@ void Notifier::report(Guard& guard, HeldLease& held, News news) {
   MutexSettings& settings = *held.settings;
   std::shared_ptr<const Listener> listener = settings.listener.lock();
   const bool silenced = settings.silenced;
-  const Verdict loss = Leases::end_of(held);
+  const Verdict loss = Leases::end_of(held).verdict;
   Signal signal;
   if (news == News::loss) signal = std::exchange(held.signal, {});
   reporting_ = &settings;

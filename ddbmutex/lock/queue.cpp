@@ -13,7 +13,7 @@ namespace lock {
 
 Waits::One::One(Waits& waits) : waits_(waits) {
   const std::lock_guard<sigv4::Mutex> guard(waits_.mutex_);
-  if (waits_.closed_) return;
+  if (waits_.closed()) return;
   if (waits_.idle_count_ == 0) {
     waker_ = std::make_unique<sigv4::Waker>();
   } else {

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "../../sigv4/system.hpp"
+#include "../../sigv4/thread.hpp"
 #include "../../sigv4/waiting.hpp"
 
 namespace ddbmutex {
@@ -32,7 +33,7 @@ class Waits {
     ~One();
     One(const One&) = delete;
     One& operator=(const One&) = delete;
-    // Null if the table was closed before.
+    // Null if the table was closed() before.
     sigv4::Waker* waker() const { return waker_.get(); }
 
    private:
@@ -44,7 +45,8 @@ class Waits {
 
   // Wakes all waits.  Those made later have no waker.
   void close();
-  bool closed() const { return closed_; }
+  // Also true if exit() has gone so far that nothing can be sent.
+  bool closed() const { return closed_ || sigv4::openssl_is_gone(); }
 
  private:
   static constexpr std::size_t kMaxIdle = 8;

@@ -163,10 +163,7 @@ Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
   while (held.renewing && !held.over() &&
          sigv4::await(leases_.changed, guard, deadline)) {
   }
-  if (held.over()) {
-    result.verdict = Leases::end_of(held);
-    return result;
-  }
+  if (held.over()) return Leases::end_of(held);
   if (held.renewing) {
     set_undecided(result, "another renewal is under way");
     return result;
@@ -180,12 +177,12 @@ Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
       sigv4::try_with_memory([&] { attempt.run(deadline, &waker, &by_hand); });
   guard.lock();
   const bool renewed = had_memory && attempt.verdict() == Verdict::ours;
-  const bool has_ended = BootClock::now() >= held.lease.claim_end();
-  if (!held.over() && !renewed && has_ended) {
+  // A lease that is over may be in use by its release, without the mutex.
+  if (!held.over() && !renewed && BootClock::now() >= held.lease.claim_end()) {
     leases_.lose(held, Verdict::expired);
   }
   if (held.over()) {
-    result.verdict = Leases::end_of(held);
+    result = Leases::end_of(held);
   } else if (!had_memory) {
     result.verdict = Verdict::again;
     result.answer.fault = Fault::no_memory;
@@ -217,12 +214,26 @@ void Renewer::resume_renewals(HeldLease& held) {
                      BootClock::now()));
 }
 
-void Renewer::confirm_loss(HeldLease& held, BootTime deadline,
-                           sigv4::Waker& waker) {
-  const Result result = renew(held, nullptr, deadline, waker);
-  if (result.verdict == Verdict::ours) return resume_renewals(held);
+Result Renewer::confirm_loss(HeldLease& held, BootTime deadline,
+                             sigv4::Waker& waker) {
+  Result result = renew(held, nullptr, deadline, waker);
+  if (result.verdict == Verdict::ours) {
+    resume_renewals(held);
+    return result;
+  }
   const Guard guard(leases_.mutex);
   if (!held.over()) leases_.lose(held, Verdict::taken);
+  return Leases::end_of(held);
+}
+
+Result Renewer::state_of(const HeldLease& held) const {
+  const Guard guard(leases_.mutex);
+  if (held.over()) return Leases::end_of(held);
+  const BootTime end = held.lease.claim_end();
+  Result result;
+  result.verdict = BootClock::now() < end ? Verdict::ours : Verdict::expired;
+  if (result.verdict == Verdict::expired) result.lost_at = end;
+  return result;
 }
 
 // void*, because only C++20 has std::stop_source (see DdbMutex::lost()).
@@ -250,13 +261,12 @@ bool Renewer::hand_over(HeldLease& held, Signal& signal) {
   return true;
 }
 
-OneAttempt Renewer::begin_release(HeldLease& held,
-                                  std::optional<Verdict>& loss) {
+OneAttempt Renewer::begin_release(HeldLease& held, Result& end) {
   // Declared before the guard, so it is destroyed after the mutex is unlocked.
   Signal dropped;
   const Guard guard(leases_.mutex);
   OneAttempt release = leases_.begin_release(held);
-  loss = held.loss;
+  end = Leases::end_of(held);
   dropped = std::exchange(held.signal, {});
   return release;
 }
@@ -314,7 +324,7 @@ void Renewer::close(HeldLease& held, const std::shared_ptr<Closing>& closing,
   if (leases_.stopping) return;
   // A list of one: see OneAttempt.
   OneAttempt one = leases_.begin_release(held);
-  if (held.loss) result.verdict = *held.loss;
+  if (held.loss) result = Leases::end_of(held);
   if (!has_threads) return;
   const BootTime now = BootClock::now();
   one.front().give_up_at(now + held.settings->ttl);

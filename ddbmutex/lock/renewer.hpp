@@ -65,8 +65,12 @@ class Renewer : public sigv4::Stoppable,
 
   // DynamoDB has refused a write whose condition is that we hold the lock.
   // Renews now to learn how it was lost.  If no answer comes by the deadline,
-  // it counts as taken.
-  void confirm_loss(HeldLease& held, BootTime deadline, sigv4::Waker& waker);
+  // it counts as taken.  The verdict is a loss, `not_held`, or `ours` if the
+  // renewal has succeeded.
+  Result confirm_loss(HeldLease& held, BootTime deadline, sigv4::Waker& waker);
+
+  // The verdict is `ours`, `not_held` or a loss.
+  Result state_of(const HeldLease& held) const;
 
   // `signal` is called once with the object from `make`, on a loss (before the
   // listener is called) or in release_all().  The object is kept until the
@@ -84,9 +88,10 @@ class Renewer : public sigv4::Stoppable,
 
   // Ends renewals and alarms; a renewal in flight has an unknown outcome.
   // Returns the attempt that releases the lease, or none if its release
-  // has begun before.  A loss that was not reported yet is still reported.
-  // Needs no memory.
-  OneAttempt begin_release(HeldLease& held, std::optional<Verdict>& loss);
+  // has begun before.  `end` is set to the loss, or to `not_held` if there was
+  // none.  A loss that was not reported yet is still reported.  Needs no
+  // memory.
+  OneAttempt begin_release(HeldLease& held, Result& end);
 
   // Accepts no more leases, and releases all that are held, many at once. Waits
   // for the answers until the deadline; the rest is released in the background.

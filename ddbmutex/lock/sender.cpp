@@ -315,6 +315,7 @@ void Sender::report_to_closing(const Attempt& attempt, Verdict verdict,
   if (!for_good) return;
   // If the table is gone, the lock is free, but that is no success.
   if (is_loss(verdict) || !attempt.failing()) result.verdict = verdict;
+  if (is_loss(verdict)) result.lost_at = BootClock::now();
   --closing->open;
   leases_.changed.notify_all();
 }

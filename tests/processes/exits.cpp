@@ -91,6 +91,18 @@ struct MadeFirst {
   }
 } made_first;
 
+// Made before anything of the library, too.  So its destructor and its handler
+// run when exit() has stopped the library and shut down OpenSSL.
+struct RunsLast {
+  std::function<void()> in_handler = [] {}, in_destructor = [] {};
+  RunsLast();
+  ~RunsLast() { in_destructor(); }
+} runs_last;
+
+RunsLast::RunsLast() {
+  std::atexit([] { runs_last.in_handler(); });
+}
+
 // Their destructors run after main(), the last one's first.
 DdbMutex static_mutex(argument(2), with_time());
 
@@ -166,15 +178,20 @@ void wait_for_callback(DdbMutex& mutex, std::function<void()> callback) {
   while (!running) std::this_thread::sleep_for(1ms);
 }
 
+// A table behind TLS.
+std::shared_ptr<Table> table_of_its_own() {
+  ddbmutex::TableOptions table;
+  table.endpoint = std::getenv("EXITS_ENDPOINT");
+  table.ca_file = std::getenv("EXITS_CA_FILE");
+  return std::make_shared<Table>(table);
+}
+
 struct MadeLast {
   bool locks = false;
   ~MadeLast() {
     if (!locks) return;
-    ddbmutex::TableOptions table;
-    table.endpoint = std::getenv("EXITS_ENDPOINT");
-    table.ca_file = std::getenv("EXITS_CA_FILE");
     Options options = with_time();
-    options.table = std::make_shared<Table>(table);
+    options.table = table_of_its_own();
     DdbMutex mutex(argument(2), options);
     must_lock(mutex);
   }
@@ -215,6 +232,72 @@ int tls_in_a_static_destructor() {
   must_lock(static_mutex);
   static_mutex.unlock();
   made_last.locks = true;
+  return 0;
+}
+
+// The error of a call that comes too late.
+void must_be_too_late(const std::error_code& ec, const std::string& text) {
+  if (ec == ddbmutex::Errc::closed &&
+      text.find("exit() has shut down") != std::string::npos) {
+    return;
+  }
+  std::fprintf(stderr, "%s: %s\n", ec.message().c_str(), text.c_str());
+  _exit(96);
+}
+
+void lock_too_late(const std::shared_ptr<Table>& table) {
+  Options options;
+  options.table = table;
+  DdbMutex mutex(argument(2), options);
+  std::error_code ec;
+  mutex.lock(ec);
+  must_be_too_late(ec, mutex.last_error());
+  const bool locked = mutex.try_lock_for(1h, ec);
+  must_be_too_late(ec, mutex.last_error());
+  mutex.unlock();
+  if (locked || mutex.owns_lock()) _exit(94);
+}
+
+int destructor_that_locks_too_late() {
+  must_lock(static_mutex);
+  runs_last.in_destructor = [] { lock_too_late(nullptr); };
+  return 0;
+}
+
+int handler_that_locks_too_late() {
+  must_lock(static_mutex);
+  runs_last.in_handler = [] { lock_too_late(nullptr); };
+  return 0;
+}
+
+// A connection over TLS would crash.
+int tls_too_late() {
+  must_lock(static_mutex);
+  runs_last.in_destructor = [] {
+    const std::shared_ptr<Table> table = table_of_its_own();
+    lock_too_late(table);
+    std::error_code ec;
+    table->inspect(argument(2), ec);
+    must_be_too_late(ec, table->last_error());
+    table->exists(ec);
+    must_be_too_late(ec, table->last_error());
+  };
+  return 0;
+}
+
+// What main() has locked can still be given back, over the connection that is
+// there.
+int destructor_that_unlocks() {
+  DdbMutex& mutex = leak(argument(2));
+  must_lock(mutex);
+  runs_last.in_destructor = [&mutex] {
+    std::error_code ec;
+    mutex.renew(ec);
+    must_be_too_late(ec, mutex.last_error());
+    mutex.guarded_write(R"([{"Put": {}}])", ec);
+    must_be_too_late(ec, mutex.last_error());
+    mutex.release();
+  };
   return 0;
 }
 
@@ -286,6 +369,10 @@ const std::map<std::string, int (*)()>& cases() {
       {"handler_that_locks", handler_that_locks},
       {"leaked_mutex", leaked_mutex},
       {"tls_in_a_static_destructor", tls_in_a_static_destructor},
+      {"destructor_that_locks_too_late", destructor_that_locks_too_late},
+      {"handler_that_locks_too_late", handler_that_locks_too_late},
+      {"tls_too_late", tls_too_late},
+      {"destructor_that_unlocks", destructor_that_unlocks},
       {"quick_exit", quick_exit},
       {"while_a_thread_waits", while_a_thread_waits},
       {"while_a_thread_waits_for_a_leaked_one",
