@@ -113,7 +113,10 @@ Exchange::Exchange(const HttpOptions& options)
       easy_(curl_easy_init()),
       parsed_url_(curl_url()),
       max_body_(options.max_answer_bytes),
-      connect_timeout_(std::max(options.connect_timeout, milliseconds(1))) {
+      connect_timeout_(std::max(options.connect_timeout, milliseconds(1))),
+      kept_(options.max_age),
+      last_address_(options.last_address),
+      addresses_(nullptr, curl_slist_free_all) {
   if (multi_ == nullptr || easy_ == nullptr) return;  // start() will say so.
   has_options_ = set_options(options);
   set_callbacks();
@@ -143,7 +146,9 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
                      static_cast<curl_off_t>(body_.size()));
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, body_.data());
     set_method(method);
-    set_time_to_connect(connect_timeout_);
+    set_way(kept_.first_way(now));
+    connect_by_ = now + connect_timeout_;
+    set_time_to_connect(now);
     under_way_ = curl_multi_add_handle(multi_, easy_) == CURLM_OK;
   }
   if (under_way_) return;
@@ -168,7 +173,7 @@ void Exchange::finish(const Ending& ending) {
   headers_.wipe();
   body_.wipe();
   under_way_ = false;
-  due_ = stall_check_ = kNever;
+  due_ = stall_check_ = resolve_by_ = kNever;
   due_in_ = milliseconds::zero();
   answer_.transport = ending.transport;
   answer_.bytes_sent = static_cast<std::uint64_t>(request_bytes);
@@ -179,7 +184,12 @@ void Exchange::finish(const Ending& ending) {
   } else {
     answer_.headers.clear();
   }
-  if (ending.transport == Transport::complete) return;
+  if (ending.transport == Transport::complete) {
+    kept_.answered(answer_.received_at, progress_.connects);
+    if (progress_.connects) remember_address();
+    return;
+  }
+  kept_.closed();
   // libcurl keeps the trusted certificates, also those that it had no memory
   // to read: whoever could not connect begins with a new handle.
   if (ending.transport == Transport::unreachable ||
@@ -211,10 +221,25 @@ void Exchange::set_method(Method method) {
                    method == Method::put ? "PUT" : nullptr);
 }
 
-void Exchange::set_time_to_connect(milliseconds time) {
-  time_to_connect_ = time;
+// Half of the time is kept for the next way, if there is one.  At least 1 ms,
+// because libcurl takes 0 for five minutes.
+void Exchange::set_time_to_connect(BootTime now) {
+  const auto left = std::chrono::duration_cast<milliseconds>(connect_by_ - now);
+  const auto time = way_ == Way::fresh ? left / 2 : left;
+  time_to_connect_ = std::max(time, milliseconds(1));
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(time.count()));
+                   static_cast<long>(time_to_connect_.count()));
+  const bool may_know_address = last_address_ != nullptr;
+  resolve_by_ =
+      way_ == Way::usual && may_know_address ? now + left / 2 : kNever;
+}
+
+void Exchange::set_way(Way way) {
+  way_ = way;
+  curl_easy_setopt(easy_, CURLOPT_FRESH_CONNECT, way == Way::fresh ? 1L : 0L);
+  // libcurl reads the list once, when it begins.
+  const bool last = way == Way::last_address;
+  curl_easy_setopt(easy_, CURLOPT_RESOLVE, last ? addresses_.get() : nullptr);
 }
 
 // Parses the URL once, because parsing it for each request would take a
@@ -271,6 +296,9 @@ void Exchange::act_if_due(BootTime now) {
   if (due_ <= now) {
     due_ = kNever;  // libcurl sets the next timer.
     act(CURL_SOCKET_TIMEOUT, 0);
+  } else if (resolve_by_ <= now) {
+    resolve_by_ = kNever;
+    if (!resolved()) takes_next_way(false);
   } else if (stall_check_ <= now) {
     // When an address has not answered in time, libcurl 7.88 chooses the next
     // one of the name, but sets no timer to connect to it.  Without a timer,
@@ -341,11 +369,10 @@ void Exchange::set_timer(long wait_ms) {
 
 // -- The connection -----------------------------------------------------------
 
-// At least 1 ms, because libcurl takes 0 for five minutes.
 void Exchange::connect_within(std::chrono::nanoseconds time) {
   if (!under_way_ || time >= connect_timeout_) return;
-  const auto whole = std::chrono::duration_cast<milliseconds>(time);
-  set_time_to_connect(std::max(whole, milliseconds(1)));
+  connect_by_ = answer_.sent_at + time;
+  set_time_to_connect(answer_.sent_at);
 }
 
 // SOCK_CLOEXEC: the program's children do not inherit the socket.  If libcurl
@@ -382,6 +409,7 @@ bool Exchange::may_send() {
   // Memory ran out only for another address of the same name.
   if (progress_.stopped == Stop::no_memory) progress_.stopped = Stop::none;
   answer_.sent = true;
+  resolve_by_ = kNever;
   if (progress_.connects) {
     answer_.sent_at = BootClock::now();
     check_limits(false);
@@ -399,14 +427,70 @@ bool Exchange::has_spoken() const {
   return !progress_.connects || got <= 0 || byte != kTlsApplicationData;
 }
 
-// Sends the request on a new connection.  libcurl has closed the kept one,
-// because may_send() refused it.
-void Exchange::connect_anew() {
-  progress_.stopped = Stop::none;
+// libcurl opens a socket once it has an address.
+bool Exchange::resolved() const { return sent() || progress_.connects; }
+
+// Tries the next way to the server.  Returns false if there is none.
+bool Exchange::takes_next_way(bool resolved) {
+  const BootTime now = BootClock::now();
+  std::string address;
+  try_with_memory([&] {
+    if (last_address_ != nullptr) address = last_address_->of(url_);
+  });
+  const auto way = kept_.next_way(way_, now, resolved, !address.empty());
+  if (!way) return false;
+  if (*way == Way::last_address && !list_address(address)) return false;
+  set_way(*way);
+  set_time_to_connect(now);
+  answer_.sent_at = now;
+  begin_again();
+  return true;
+}
+
+// Nothing was sent.  libcurl has closed the connection that failed, or does so
+// now.
+void Exchange::begin_again() {
+  progress_ = {};
   error_[0] = '\0';
+  check_limits(false);
   curl_multi_remove_handle(multi_, easy_);
   if (curl_multi_add_handle(multi_, easy_) == CURLM_OK) return;
   finish({Transport::unreachable, kNoMemory});
+}
+
+// As libcurl wants to be told it: any host that is connected to at this port,
+// the server or its proxy, has this address.
+void Exchange::remember_address() {
+  char* address = nullptr;
+  long port = 0;
+  curl_easy_getinfo(easy_, CURLINFO_PRIMARY_IP, &address);
+  curl_easy_getinfo(easy_, CURLINFO_PRIMARY_PORT, &port);
+  if (last_address_ == nullptr || address == nullptr || port == 0) return;
+  const bool v6 = strchr(address, ':') != nullptr;
+  try_with_memory([&] {
+    last_address_->remember(
+        url_, sigv4::join({"+*:", sigv4::Digits(port), v6 ? ":[" : ":", address,
+                           v6 ? "]" : ""}));
+  });
+}
+
+// Gives libcurl the address, for a minute.  libcurl 8.16 remembers that a name
+// did not resolve, which has to go first.
+bool Exchange::list_address(const std::string& address) {
+  char *host = nullptr, *port = nullptr;
+  curl_url_get(parsed_url_, CURLUPART_HOST, &host, 0);
+  curl_url_get(parsed_url_, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+  bool good = host != nullptr && port != nullptr;
+  curl_slist* list = nullptr;
+  good = good && try_with_memory([&] {
+           const std::string name = sigv4::join({"-", host, ":", port});
+           list = curl_slist_append(nullptr, name.c_str());
+         });
+  addresses_.reset(list);
+  curl_free(host);
+  curl_free(port);
+  return good && list != nullptr &&
+         curl_slist_append(list, address.c_str()) != nullptr;
 }
 
 // -- The answer ---------------------------------------------------------------
@@ -471,8 +555,11 @@ void Exchange::take_result() {
   const CURLMsg* message = curl_multi_info_read(multi_, &left);
   if (message == nullptr || message->msg != CURLMSG_DONE) return;
   const CURLcode code = message->data.result;
+  const bool failed = code != CURLE_OK || progress_.stopped != Stop::none;
   if (progress_.stopped == Stop::spoke_first && !progress_.connects) {
-    connect_anew();
+    begin_again();  // On a new connection: libcurl has closed the kept one.
+  } else if (failed && !sent() && takes_next_way(resolved())) {
+    return;
   } else if (progress_.stopped != Stop::none) {
     finish(ending_of_stop());
   } else if (code != CURLE_OK) {
@@ -513,6 +600,9 @@ Exchange::Ending Exchange::ending_of_error(int error) const {
   const bool usable = error_[0] != '\0' && !quotes_a_proxy(code, error_.data());
   Ending ending = {meaning(code, sent()),
                    usable ? error_.data() : curl_easy_strerror(code)};
+  if (way_ == Way::last_address) {
+    ending.prefix = "the name does not resolve; at its last address: ";
+  }
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
     long of_proxy = 0;  // Stays 0 unless the proxy's certificate failed.
     curl_easy_getinfo(easy_, CURLINFO_PROXY_SSL_VERIFYRESULT, &of_proxy);

@@ -13,6 +13,9 @@
 // conditional write could be applied twice without anybody knowing.  So the
 // second sending is refused here, and the exchange ends as `broken`.
 //
+// A kept connection is replaced after ten minutes, so that a new address of the
+// service is noticed, but only by one that works (http_way.hpp).
+//
 // An answer that arrived before its request was sent is ignored, for example if
 // a server answers twice: the connection is closed, and the request is sent on
 // a new one.  We cannot recognise a stray answer that arrives after the request
@@ -42,6 +45,7 @@
 
 #include "boot_clock.hpp"
 #include "http_answer.hpp"
+#include "http_way.hpp"
 #include "text.hpp"
 #include "waiting.hpp"
 
@@ -73,6 +77,12 @@ struct HttpOptions {
   // more than 600 ms), and the next address of the name is tried.
   // connect_within() sets a shorter time for one exchange.
   std::chrono::milliseconds connect_timeout{2000};
+  // A kept connection of this age is replaced by a new one, if that can be made
+  // in half of the time above.
+  std::chrono::milliseconds max_age{std::chrono::minutes(10)};
+  // Shared by exchanges with the same servers.  If a name is not resolved in
+  // half of the time above, its last address is tried.  Null: none is known.
+  std::shared_ptr<LastAddress> last_address{};
 };
 
 enum class Method { post, get, put };
@@ -121,7 +131,9 @@ class Exchange {
 
   // -- For drive() alone --
   // When act_if_due() has something to do.
-  BootTime next_due() const { return std::min(due_, stall_check_); }
+  BootTime next_due() const {
+    return std::min({due_, stall_check_, resolve_by_});
+  }
   // Does what is due.  May end the exchange.
   void act_if_due(BootTime now);
   // Appends the descriptors that libcurl waits for to `fds`.
@@ -171,7 +183,8 @@ class Exchange {
 
   void set_url(const std::string& url);
   void set_method(Method method);
-  void set_time_to_connect(std::chrono::milliseconds time);
+  void set_time_to_connect(BootTime now);
+  void set_way(Way way);
   void link_headers();
 
   void act(int fd, int events);
@@ -179,7 +192,11 @@ class Exchange {
   void take_result();
   Ending ending_of_stop() const;
   Ending ending_of_error(int code) const;
-  void connect_anew();
+  bool resolved() const;
+  bool takes_next_way(bool resolved);
+  void begin_again();
+  void remember_address();
+  bool list_address(const std::string& address);
   void finish(const Ending& ending);
   void report(const Ending& ending);
 
@@ -220,7 +237,16 @@ class Exchange {
   bool has_options_ = false;
   bool spent_ = false;  // Should serve no other request.
 
-  std::chrono::milliseconds time_to_connect_{};  // Of this exchange.
+  KeptConnection kept_;
+  const std::shared_ptr<LastAddress> last_address_;
+  // Addresses for libcurl, which reads them when an exchange begins.
+  std::unique_ptr<curl_slist, void (*)(curl_slist*)> addresses_;
+
+  Way way_ = Way::usual;
+  BootTime connect_by_{};                        // Of this exchange.
+  std::chrono::milliseconds time_to_connect_{};  // Of this way.
+  // When to give up resolving the name; never if there is no other way.
+  BootTime resolve_by_ = BootTime::max();
 
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;

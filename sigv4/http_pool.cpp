@@ -9,7 +9,17 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-HttpPool::HttpPool(const HttpOptions& options) : options_(options) {
+namespace {
+
+HttpOptions with_address(HttpOptions options) {
+  options.last_address = std::make_shared<LastAddress>();
+  return options;
+}
+
+}  // namespace
+
+HttpPool::HttpPool(const HttpOptions& options)
+    : options_(with_address(options)) {
   idle_.reserve(options.max_idle);
 }
 

@@ -1,6 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Keeps idle exchanges, with their connections, for the next requests.
+// Keeps idle exchanges, with their connections, for the next requests.  Its
+// exchanges share the address that answered last.
 #ifndef DDBMUTEX_SIGV4_HTTP_POOL_HPP
 #define DDBMUTEX_SIGV4_HTTP_POOL_HPP
 

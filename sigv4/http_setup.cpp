@@ -5,6 +5,9 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "http.hpp"
 #include "settings.hpp"
 #include "text.hpp"
@@ -17,6 +20,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 namespace {
+
+// How long libcurl remembers the addresses of a name, at most.
+constexpr std::chrono::minutes kNames{1};
 
 struct Option {
   CURLoption option;
@@ -42,8 +48,9 @@ constexpr Option kOptions[] = {
     // A connection is kept, so sessions would hardly ever be resumed.
     {CURLOPT_SSL_SESSIONID_CACHE, 0},
     {CURLOPT_TCP_KEEPALIVE, 1},
-    // Ten minutes, so that a new address of the service is noticed.
-    {CURLOPT_MAXLIFETIME_CONN, 10 * 60},
+    // libcurl closes no connection because of its age: KeptConnection has it
+    // replaced.
+    {CURLOPT_MAXAGE_CONN, 1 << 30},
 #if LIBCURL_VERSION_NUM >= 0x075700
     // Ending an exchange leaves a hanging getaddrinfo() to its own thread.
     // Older libcurl waits for it.
@@ -75,6 +82,12 @@ bool Exchange::set_options(const HttpOptions& options) {
   curl_easy_setopt(easy_, CURLOPT_PROTOCOLS,
                    static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
+  // A new connection is to notice a new address.
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(
+      std::clamp<std::chrono::milliseconds>(options.max_age,
+                                            std::chrono::seconds(0), kNames));
+  curl_easy_setopt(easy_, CURLOPT_DNS_CACHE_TIMEOUT,
+                   static_cast<long>(age.count()));
   // libcurl would read the variables for proxies even in a set-uid program.
   if (!options.use_proxies || ignores_environment()) {
     set_text(CURLOPT_PROXY, "");

@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,9 +19,13 @@
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/endpoints.hpp"
+#include "sigv4/http.hpp"
+#include "sigv4/waiting.hpp"
 #include "tests/support/agent.hpp"
+#include "tests/support/exchanging.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
+#include "tests/support/proxied.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/stage.hpp"
 
@@ -28,6 +33,7 @@ using ddbmutex::Errc;
 using ddbmutex::dynamodb::find_target;
 using ddbmutex::dynamodb::Target;
 using ddbmutex::dynamodb::TargetOptions;
+using ddbmutex::sigv4::Exchange;
 using ddbmutex::sigv4::in_quotes;
 using tests::Agent;
 using tests::has;
@@ -504,6 +510,28 @@ BOOST_AUTO_TEST_CASE(proxy_with_bad_certificate_is_named_in_the_error) {
   BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
   BOOST_TEST(has(said.why, "the proxy's certificate was refused"), said.why);
   BOOST_TEST(it.aws.log().targets().empty());
+}
+
+// The connection that the proxy has made before is as good as any.
+BOOST_AUTO_TEST_CASE(proxy_that_refuses_new_connections_ends_no_old_one) {
+  Stage it;
+  const tests::Proxied proxied(it.aws.proxy_url());
+  ddbmutex::sigv4::HttpOptions options;
+  options.ca_file = it.aws.ca_file();
+  options.max_age = std::chrono::milliseconds(0);
+  const auto error_of_asking = [&](Exchange& exchange) {
+    tests::start(exchange, it.aws.url("sts") + "/", "", "");
+    while (exchange.under_way()) {
+      drive(exchange, ddbmutex::BootTime::max(), nullptr);
+    }
+    return exchange.answer().error;
+  };
+  Exchange old(options), fresh(options);
+  BOOST_TEST(error_of_asking(old) == "");
+  it.aws.control("POST", "/proxy", R"({"auth":"porter:password-of-porter"})");
+  BOOST_TEST(error_of_asking(old) == "");
+  BOOST_TEST(error_of_asking(old) == "");
+  BOOST_TEST(has(error_of_asking(fresh), "407"));
 }
 
 // Whatever the variables say: a proxy would see the keys.

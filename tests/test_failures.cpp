@@ -505,6 +505,37 @@ BOOST_AUTO_TEST_CASE(dead_address_leaves_a_short_request_time_for_the_next) {
   BOOST_TEST(!ec, ec.message());
 }
 
+// Also if each connection breaks after its request.
+BOOST_AUTO_TEST_CASE(lock_is_held_although_its_host_name_resolves_no_more) {
+  ScriptedServer server;
+  std::optional<FakeNames> names(std::in_place,
+                                 std::vector<std::string>{"127.0.0.1"});
+  const auto table =
+      table_at("http://locks.invalid:" + std::to_string(server.port()) + "/");
+  Told told;
+  Options options = lasting(table);
+  options.on_lost = [&](ddbmutex::Loss) { told.add("lost"); };
+  DdbMutex mutex("x", options);
+  mutex.lock();
+  for (const bool hangs : {false, true}) {
+    names.reset();
+    if (hangs) {
+      names.emplace(FakeNames::hanging);
+    } else {
+      names.emplace(std::vector<std::string>{});
+    }
+    for (int i = 0; i < 5; ++i) {
+      server.end_idle(Ending::close);
+      const int before = server.request_count();
+      BOOST_TEST(server.wait_for_requests(before + 1));
+    }
+  }
+  BOOST_TEST(mutex.owns_lock());
+  BOOST_TEST(thrown_by([&] { mutex.unlock(); }) == "none");
+  BOOST_TEST(count_of(server, "DeleteItem") == 1);
+  BOOST_TEST(told.text() == "");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // === What a logger is told ===================================================

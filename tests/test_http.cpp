@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "ddbmutex/dynamodb/client.hpp"
 #include "sigv4/http.hpp"
 #include "sigv4/http_answer.hpp"
+#include "sigv4/http_way.hpp"
 #include "sigv4/url.hpp"
 #include "sigv4/waiting.hpp"
 #include "tests/support/exchanging.hpp"
@@ -41,6 +43,7 @@ using ddbmutex::sigv4::normal_url;
 using ddbmutex::sigv4::parts_of;
 using ddbmutex::sigv4::Transport;
 using tests::Ending;
+using tests::FakeNames;
 using tests::Proxied;
 using tests::Reply;
 using tests::ScriptedServer;
@@ -267,6 +270,120 @@ BOOST_FIXTURE_TEST_CASE(answer_before_the_first_request_is_not_believed,
     BOOST_TEST(answer.error.find("before it was asked") != std::string::npos);
     return true;
   }));
+}
+
+// -- Old connections, and names that do not resolve ---------------------------
+
+namespace {
+
+// Each request is to have a new connection, to a server that has a name.
+struct Named {
+  Named() { options.max_age = 0ms; }
+
+  std::string url() const {
+    return "http://locks.test:" + std::to_string(server.port()) + "/";
+  }
+
+  ScriptedServer server;
+  HttpOptions options;
+  std::optional<FakeNames> names{std::in_place,
+                                 std::vector<std::string>{"127.0.0.1"}};
+};
+
+// What a name no longer leads to the server by.
+struct Trouble {
+  const char* name;
+  std::function<void(std::optional<FakeNames>&)> begin;
+};
+std::ostream& operator<<(std::ostream& out, const Trouble& trouble) {
+  return out << trouble.name;
+}
+const std::vector<Trouble> kUnresolved = {
+    {"unknown", [](auto& names) { names.emplace(std::vector<std::string>{}); }},
+    {"resolver hangs", [](auto& names) { names.emplace(FakeNames::hanging); }}};
+// Nobody listens at 127.0.0.3.
+const Trouble kRefused = {
+    "refused",
+    [](auto& names) { names.emplace(std::vector<std::string>{"127.0.0.3"}); }};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(old_connection_is_replaced, Named) {
+  Exchange exchange(options);
+  for (int i = 1; i <= 3; ++i) {
+    BOOST_TEST(ask(exchange, url()).status == 200);
+    BOOST_TEST(server.connection_count() == i);
+  }
+}
+
+BOOST_DATA_TEST_CASE(old_connection_is_kept_if_no_other_can_be_made,
+                     std::vector<Trouble>({kUnresolved[0], kUnresolved[1],
+                                           kRefused}),
+                     trouble) {
+  Named it;
+  Exchange exchange(it.options);
+  BOOST_TEST(ask(exchange, it.url()).status == 200);
+  it.names.reset();
+  trouble.begin(it.names);
+  for (int i = 0; i < 3; ++i) {
+    const HttpAnswer answer = ask(exchange, it.url());
+    BOOST_TEST(answer.status == 200, answer.error);
+  }
+  BOOST_TEST(it.server.connection_count() == 1);
+  BOOST_TEST(exchange.is_usable());
+  // A dead one is no way to the server.
+  it.server.end_idle(Ending::close);
+  BOOST_TEST(ask(exchange, it.url()).transport == Transport::unreachable);
+}
+
+BOOST_DATA_TEST_CASE(name_that_does_not_resolve_has_its_last_address,
+                     kUnresolved* boost::unit_test::data::make({false, true}),
+                     trouble, by_proxy) {
+  Named it;
+  it.options.max_age = 10min;
+  it.options.last_address = std::make_shared<ddbmutex::sigv4::LastAddress>();
+  std::optional<Proxied> proxied;
+  if (by_proxy) proxied.emplace(it.url());
+  const std::string url = by_proxy ? "http://elsewhere.test/" : it.url();
+  BOOST_TEST(ask(*std::make_unique<Exchange>(it.options), url).status == 200);
+  it.names.reset();
+  trouble.begin(it.names);
+  for (int i = 0; i < 2; ++i) {
+    Exchange fresh(it.options);
+    const HttpAnswer answer = ask(fresh, url);
+    BOOST_TEST(answer.status == 200, answer.error);
+  }
+  BOOST_TEST(it.server.connection_count() == 3);
+  BOOST_TEST(it.server.requests().back().header("Host").value() ==
+             parts_of(url).authority);
+  // Another server has not answered yet.
+  Exchange other(it.options);
+  BOOST_TEST(ask(other, url + "x").transport == Transport::unreachable);
+  it.server.stop();
+  Exchange fresh(it.options);
+  const HttpAnswer answer = ask(fresh, url);
+  BOOST_TEST(answer.transport == Transport::unreachable);
+  BOOST_TEST(answer.error.find("the name does not resolve; at its last "
+                               "address: ") == 0u,
+             answer.error);
+}
+
+// A lock that is rarely renewed has a connection that was idle for minutes.
+BOOST_AUTO_TEST_CASE(idle_connection_is_old_but_stays_until_it_is_replaced) {
+  using ddbmutex::sigv4::Way;
+  ddbmutex::sigv4::KeptConnection kept(10min);
+  const BootTime start{};
+  BOOST_TEST((kept.first_way(start) == Way::usual));
+  kept.answered(start, true);
+  BOOST_TEST((kept.first_way(start + 119s) == Way::usual));
+  BOOST_TEST((kept.first_way(start + 2min) == Way::fresh));
+  const auto next = kept.next_way(Way::fresh, start + 2min, false, true);
+  BOOST_TEST((next == Way::usual));
+  kept.answered(start + 2min, false);
+  // It is not tried again and again.
+  BOOST_TEST((kept.first_way(start + 3min) == Way::usual));
+  for (auto at = 3min; at < 12min; at += 1min) kept.answered(start + at, false);
+  BOOST_TEST((kept.first_way(start + 12min) == Way::fresh));
 }
 
 // -- Ended by the caller -----------------------------------------------------

@@ -86,6 +86,15 @@ BOOST_AUTO_TEST_CASE(nothing_goes_wrong_in_lives_that_found_a_defect) {
   }
 }
 
+// Neither connections that grow old or idle nor those that break need a name.
+BOOST_AUTO_TEST_CASE(locks_are_held_for_half_an_hour_without_name_resolution) {
+  for (const char* seed : {"1", "2", "3"}) {
+    const Ran ran = run_world(std::string("names ") + seed);
+    BOOST_TEST(ran.said == "all locks were held\n");
+    BOOST_TEST(ran.status == 0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(same_seed_tells_the_same_story) {
   const Ran once = run_world("stories 5 1");
   BOOST_TEST(once.status == 0, once.said);

@@ -140,6 +140,7 @@ void read_services(Services& services, const ChainOptions& options,
   for (std::size_t i = 0; i < services.endpoints.size(); ++i) {
     read_endpoint_settings(static_cast<Service>(i), profile, environment,
                            services.endpoints[i]);
+    services.last_addresses[i] = std::make_shared<LastAddress>();
   }
   services.region = options.region;
   services.ca_file = options.ca_file;

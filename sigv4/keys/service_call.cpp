@@ -267,6 +267,7 @@ KeyOutcome Services::ask(Service service, const Setting& where,
   call.host = endpoint.endpoint;
   call.region = endpoint.region;
   call.http.ca_file = ca_file;
+  call.http.last_address = last_addresses[static_cast<std::size_t>(service)];
   return call_service(call, fetch, read);
 }
 

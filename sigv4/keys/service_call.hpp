@@ -33,6 +33,7 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -107,7 +108,9 @@ struct Services {
   KeyOutcome ask(Service service, const Setting& where, ServiceCall& call,
                  const Fetch& fetch, ReadAnswer read) const;
 
-  std::array<ServiceEndpoint, 4> endpoints;  // By Service, without DynamoDB.
+  // By Service, without DynamoDB.
+  std::array<ServiceEndpoint, 4> endpoints;
+  std::array<std::shared_ptr<LastAddress>, 4> last_addresses;
   Setting region;
   std::string ca_file;
 };

@@ -70,6 +70,12 @@ Request request_of(std::string_view headers, std::string_view body) {
   return request;
 }
 
+// Whether names resolve at this host.
+bool has_names() {
+  World& world = World::the();
+  return world.now() >= world.host().no_names_until;
+}
+
 // Returns whether bytes of the request have left.
 bool send(const Exchange* exchange, Wire& wire, Request request) {
   wire.is_sent = true;
@@ -110,7 +116,10 @@ Exchange::Exchange(const HttpOptions& options)
       parsed_url_(reinterpret_cast<Curl_URL*>(this)),
       max_body_(options.max_answer_bytes),
       connect_timeout_(options.connect_timeout),
-      has_options_(true) {}
+      has_options_(true),
+      kept_(options.max_age),
+      last_address_(options.last_address),
+      addresses_(nullptr, curl_slist_free_all) {}
 
 Exchange::~Exchange() {
   const Outside outside;
@@ -151,6 +160,12 @@ void Exchange::finish(const Ending& ending) {
   under_way_ = false;
   answer_.transport = ending.transport;
   answer_.received_at = World::the().host().boot(World::the().now());
+  if (ending.transport == Transport::complete) {
+    kept_.answered(answer_.received_at, progress_.connects);
+    if (last_address_ != nullptr) last_address_->remember(url_, "its address");
+  } else {
+    kept_.closed();
+  }
   answer_.bytes_received = answer_.headers.size() + answer_.body.size();
   if (ending.transport == Transport::unreachable) spent_ = true;
   if (ending.transport == Transport::complete) return;
@@ -158,11 +173,30 @@ void Exchange::finish(const Ending& ending) {
   answer_.error = ending.why;
 }
 
+// Finds a way to the service.  Returns false if there is none: a new connection
+// needs a name that resolves, or an address.
+bool Exchange::takes_next_way(bool resolved) {
+  const BootTime now = answer_.sent_at;
+  const bool known =
+      last_address_ != nullptr && !last_address_->of(url_).empty();
+  std::optional<Way> way = kept_.first_way(now);
+  while (way) {
+    way_ = *way;
+    progress_.connects = way_ != Way::usual || !kept_.is_open();
+    if (!progress_.connects || resolved || way_ == Way::last_address) break;
+    way = kept_.next_way(way_, now, resolved, known);
+  }
+  return way.has_value();
+}
+
 // Sends what was not sent yet, and takes what has arrived.
 void Exchange::act_if_due(BootTime now) {
   if (!under_way_) return;
   Wire& wire = wires().at(this);
   if (!wire.is_sent) {
+    if (!takes_next_way(has_names())) {
+      return finish({Transport::unreachable, "the name does not resolve"});
+    }
     answer_.bytes_sent = headers_.size() + body_.size();
     answer_.sent_at = now;
     answer_.sent = send(this, wire, request_of(headers_, body_));
