@@ -19,8 +19,10 @@
 #include "memory.hpp"
 #include "secret.hpp"
 #include "sigpipe.hpp"
+#include "system.hpp"
 #include "text.hpp"
 #include "thread.hpp"
+#include "utc.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -50,6 +52,9 @@ constexpr milliseconds kStallCheck(10);
 
 constexpr char kNoMemory[] = "out of memory";
 constexpr char kTooLarge[] = "the answer is too large";
+
+// OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
+constexpr long kNotYetValid = 9, kExpired = 10;
 
 // What an error of libcurl means.  Once the request may have left, it only
 // means that the connection failed (reset, closed early, truncated, no HTTP).
@@ -203,11 +208,22 @@ void Exchange::finish(const Ending& ending) {
 // Without memory, the error text stays empty.
 void Exchange::report(const Ending& ending) {
   const std::string_view why = ending.why;
+  const char* hint = "";
   // OpenSSL says this if the server does not speak TLS.
-  const bool no_tls = why.find("wrong version number") != why.npos;
+  if (why.find("wrong version number") != why.npos) {
+    hint = " (does the server speak http?)";
+  }
+  // libcurl says this if OpenSSL has no random number generator.
+  if (why.find("Insufficient randomness") != why.npos) {
+    hint = " (see OpenSSL's configuration, openssl.cnf)";
+  }
   try_with_memory([&] {
-    answer_.error = sigv4::join(
-        {ending.prefix, why, no_tls ? " (does the server speak http?)" : ""});
+    answer_.error = sigv4::join({ending.prefix, why, hint});
+    if (!ending.is_about_time) return;
+    const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+        wall_clock().time_since_epoch());
+    sigv4::append(answer_.error, {" (is this machine's clock right? It shows ",
+                                  iso_time(now.count()), ")"});
   });
 }
 
@@ -605,7 +621,15 @@ Exchange::Ending Exchange::ending_of_error(int error) const {
   }
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
     long of_proxy = 0;  // Stays 0 unless the proxy's certificate failed.
+    long of_server = 0;
     curl_easy_getinfo(easy_, CURLINFO_PROXY_SSL_VERIFYRESULT, &of_proxy);
+    curl_easy_getinfo(easy_, CURLINFO_SSL_VERIFYRESULT, &of_server);
+    const long flaw = of_proxy != 0 ? of_proxy : of_server;
+    ending.is_about_time = flaw == kNotYetValid || flaw == kExpired;
+    // The clock may not have been set since the machine was started.
+    if (flaw == kNotYetValid && !sent()) {
+      ending.transport = Transport::unreachable;
+    }
     ending.prefix = of_proxy != 0 ? "the proxy's certificate was refused: "
                                   : "the server's certificate was refused: ";
   }

@@ -170,7 +170,8 @@ class Exchange {
   struct Ending {
     Transport transport;
     const char* why;
-    const char* prefix = "";  // For people, before `why`.
+    const char* prefix = "";     // For people, before `why`.
+    bool is_about_time = false;  // So the host's clock may be wrong.
   };
 
   bool is_made() const {

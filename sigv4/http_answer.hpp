@@ -17,8 +17,10 @@ namespace sigv4 {
 // How an exchange ended.
 enum class Transport {
   under_way,
-  complete,         // A whole answer of any HTTP status.
-  unreachable,      // Name, connection, proxy or TLS handshake failed.
+  complete,  // A whole answer of any HTTP status.
+  // Name, connection, proxy or TLS handshake failed; or a certificate is not
+  // valid yet, by this host's clock, which may be set soon.
+  unreachable,
   bad_certificate,  // Of the server or a proxy; or our CA file is bad.
   broken,           // The connection failed, or did not carry HTTP.
   too_large,        // The answer exceeds HttpOptions::max_answer_bytes.

@@ -98,7 +98,8 @@ class HexDigest {
 std::string sha256_hex(std::string_view bytes);
 
 // Lower-case hexadecimal SHA-1.  It protects nothing: AWS's tools name files by
-// it.
+// it.  Empty if OpenSSL does not compute it, which its configuration may
+// forbid.
 std::string sha1_hex(std::string_view bytes);
 
 // Step 1.  Adds no headers to those of the request.  The result is wiped when

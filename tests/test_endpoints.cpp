@@ -23,6 +23,7 @@
 #include "sigv4/waiting.hpp"
 #include "tests/support/agent.hpp"
 #include "tests/support/exchanging.hpp"
+#include "tests/support/fake_calendar.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/proxied.hpp"
@@ -423,6 +424,88 @@ BOOST_DATA_TEST_CASE(endpoint_with_bad_certificate_is_an_error_at_once,
   BOOST_TEST(count_of(it.log(), "GetItem at ") == 1, it.log());
   BOOST_TEST(has(it.log(), "warning: GetItem at " + url), it.log());
   BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
+}
+
+namespace {
+
+// Who shows a certificate first.
+const std::vector<KeyService> kTlsServers = {
+    {"dynamodb", [](Stage& it) { it.static_keys(); }},
+    {"sts", [](Stage& it) { it.web_identity(); }},
+    {"proxy", [](Stage& it) {
+       it.static_keys();
+       it.set("HTTPS_PROXY", it.aws.tls_proxy_url("good"));
+     }}};
+
+constexpr std::chrono::hours kYear{365 * 24};
+
+}  // namespace
+
+// A device without a battery has the time of 1970, or of its image, until NTP
+// has set it.
+BOOST_DATA_TEST_CASE(certificate_that_is_not_valid_yet_is_tried_again,
+                     kTlsServers, server) {
+  if (!tests::FakeCalendar::works()) return;
+  Stage it;
+  server.set_up(it);
+  tests::FakeCalendar calendar(-40 * kYear);
+  std::vector<std::string> environment = it.environment();
+  calendar.add_to(environment);
+  Agent agent(it.engine.table(), environment);
+  agent.make("a", tests::fresh_name(), "patience=600000");
+  std::string result;
+  tests::Aside locking([&] { result = agent.ask("lock a"); });
+  const char* const blames =
+      "not yet valid (is this machine's clock right? It "
+      "shows 19";
+  BOOST_TEST(tests::eventually([&] { return has(it.log(), blames); }),
+             it.log());
+  calendar.jump_to(std::chrono::seconds(0));
+  BOOST_TEST(locking.ends());
+  BOOST_TEST(result == "true");
+}
+
+// It is final, because the clock is seldom the reason.
+BOOST_AUTO_TEST_CASE(certificate_that_has_expired_shows_the_time) {
+  if (!tests::FakeCalendar::works()) return;
+  Stage it;
+  it.static_keys();
+  const tests::FakeCalendar calendar(40 * kYear);
+  std::vector<std::string> environment = it.environment();
+  calendar.add_to(environment);
+  Agent agent(it.engine.table(), environment);
+  agent.make("a", tests::fresh_name(), "request_timeout=20000");
+  BOOST_TEST(agent.ask("lock a") == tests::refused(Errc::bad_certificate));
+  const std::string why = agent.ask("why a");
+  BOOST_TEST(has(why, "expired (is this machine's clock right? It shows 20"),
+             why);
+}
+
+namespace {
+
+// Configurations of OpenSSL that take all digests away.
+const std::vector<std::string> kWithoutDigests = {
+    "providers = list\n[list]\nnull = nothing\n[nothing]\nactivate = 1\n",
+    "alg_section = all\n[all]\ndefault_properties = fips=yes\n"};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(openssl_without_digests_is_named_in_the_error,
+                     kWithoutDigests, configuration) {
+  Stage it;
+  it.set("OPENSSL_CONF", it.write("openssl.cnf", "openssl_conf = own\n[own]\n" +
+                                                     configuration));
+  it.single_sign_on("token-of-a-sign-on");
+  const Said without_keys(it, "lock");
+  BOOST_TEST(without_keys.result == tests::refused(Errc::no_keys));
+  BOOST_TEST(has(without_keys.why, "OpenSSL computes no SHA-1"),
+             without_keys.why);
+  BOOST_TEST(has(without_keys.why, "OpenSSL's configuration (openssl.cnf)"));
+  it.static_keys();
+  const Said without_tls(it, "try");
+  BOOST_TEST(is_transient_error(without_tls.result));
+  BOOST_TEST(has(it.log(), "see OpenSSL's configuration, openssl.cnf"),
+             it.log());
 }
 
 BOOST_AUTO_TEST_CASE(certificate_is_trusted_by_a_ca_from_every_place) {

@@ -83,9 +83,11 @@ std::string signature_of(std::string_view text, EVP_PKEY* key) {
       d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(size)), ECDSA_SIG_free);
   if (numbers == nullptr) return "";
   unsigned char both[2 * kNumberBytes];
-  BN_bn2binpad(ECDSA_SIG_get0_r(numbers.get()), both, kNumberBytes);
-  BN_bn2binpad(ECDSA_SIG_get0_s(numbers.get()), both + kNumberBytes,
-               kNumberBytes);
+  const bool fits =
+      BN_bn2binpad(ECDSA_SIG_get0_r(numbers.get()), both, kNumberBytes) >= 0 &&
+      BN_bn2binpad(ECDSA_SIG_get0_s(numbers.get()), both + kNumberBytes,
+                   kNumberBytes) >= 0;
+  if (!fits) return "";
   return std::string(std::begin(both), std::end(both));
 }
 
@@ -98,7 +100,9 @@ DpopKey::DpopKey(std::string_view pem) : key_(nullptr, EVP_PKEY_free) {
     key_.reset(
         PEM_read_bio_PrivateKey(input.get(), nullptr, no_password, nullptr));
   }
-  if (key_ != nullptr) public_key_ = public_key_of(key_.get());
+  // OpenSSL's configuration may allow no key of this kind, or no digest.
+  const bool signs = key_ != nullptr && !signature_of("", key_.get()).empty();
+  if (signs) public_key_ = public_key_of(key_.get());
   ERR_clear_error();  // libcurl would take these errors for its own.
 }
 

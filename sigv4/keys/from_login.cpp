@@ -103,7 +103,9 @@ Setting LoginSession::region() const {
 KeyOutcome LoginSession::request_new() {
   const DpopKey key(token_->member("dpopKey"));
   if (!key)
-    return broken_keys({"its dpopKey is no private key of P-256 in PEM"});
+    return broken_keys(
+        {"its dpopKey is no private key of P-256 in PEM, or "
+         "OpenSSL's configuration (openssl.cnf) forbids it"});
   const std::string_view refresh_token = token_->member("refreshToken");
   ServiceCall call;
   call.name = "Signin CreateOAuth2Token";

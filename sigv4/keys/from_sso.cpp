@@ -67,7 +67,15 @@ class Portal final : private CachedSignOn {
 KeyOutcome Portal::keys() {
   if (!is_sound() || !find_settings()) return std::move(outcome_);
   const std::string_view key = session_.empty() ? start_url_ : session_;
-  if (find_token(search_.chain.sso_cache, sha1_hex(key))) ask_for_keys();
+  const std::string file = sha1_hex(key);
+  if (file.empty()) {
+    blocked(
+        {profile_.find(sign_).source,
+         ": OpenSSL computes no SHA-1, by which the sign-on's cache file is "
+         "named; see OpenSSL's configuration (openssl.cnf)"});
+    return std::move(outcome_);
+  }
+  if (find_token(search_.chain.sso_cache, file)) ask_for_keys();
   return finished();
 }
 

@@ -27,8 +27,8 @@
 //   reap PID                                    how that child has ended
 //   exit N, quick_exit N, _exit N               nothing
 //
-// OPTION: ttl, request_timeout, safe_time, renew_after (milliseconds),
-// auto_renew (0 or 1).
+// OPTION: ttl, patience, request_timeout, safe_time, renew_after
+// (milliseconds), auto_renew (0 or 1).
 //
 // At the end of its input it deletes what there is and returns from main().
 #include <fcntl.h>
@@ -198,7 +198,8 @@ bool set_time(ddbmutex::Options& options, const std::string& name,
   const auto found = kTimes.find(name);
   if (found != kTimes.end()) options.*found->second = ms(value);
   if (name == "ttl") options.ttl = ms(value);
-  return name == "ttl" || found != kTimes.end();
+  if (name == "patience") options.patience = ms(value);
+  return name == "ttl" || name == "patience" || found != kTimes.end();
 }
 
 // False if there is none of that name.
