@@ -4,12 +4,14 @@
 // simulation links its own definitions instead of this file.
 #include "system.hpp"
 
+#include <openssl/rand.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -29,9 +31,21 @@ inline namespace v0 {
 
 // -- Clocks and randomness ----------------------------------------------------
 
+namespace {
+
+// Without this, no lock could be taken safely.
+[[noreturn]] void give_up(const char* why) {
+  std::fprintf(stderr, "ddbmutex: this system has %s\n", why);
+  std::abort();
+}
+
+}  // namespace
+
 BootTime BootClock::now() noexcept {
   timespec t;
-  clock_gettime(CLOCK_BOOTTIME, &t);
+  if (clock_gettime(CLOCK_BOOTTIME, &t) != 0) {
+    give_up("no clock that counts suspend (CLOCK_BOOTTIME)");
+  }
   return time_point(std::chrono::seconds(t.tv_sec) +
                     std::chrono::nanoseconds(t.tv_nsec));
 }
@@ -43,7 +57,12 @@ std::chrono::system_clock::time_point wall_clock() noexcept {
 }
 
 void fill_with_randomness(void* begin, std::size_t size) noexcept {
-  if (getentropy(begin, size) != 0) std::abort();
+  if (getentropy(begin, size) == 0) return;
+  // Kernels before 3.17 and some sandboxes lack the system call.  OpenSSL also
+  // knows other sources.
+  const auto bytes = static_cast<unsigned char*>(begin);
+  if (RAND_bytes(bytes, static_cast<int>(size)) == 1) return;
+  give_up("no random bytes, neither by getrandom(2) nor by OpenSSL");
 }
 
 // -- Mutexes ------------------------------------------------------------------

@@ -27,9 +27,9 @@ namespace sigv4 {
 // The host's time of day.  No lease depends on it.
 std::chrono::system_clock::time_point wall_clock() noexcept;
 
-// Fills the memory with random bytes from the kernel, which nobody can guess.
-// Ends the process if the kernel has none, because no lock could be taken
-// safely then.  REQUIRES: at most 256 bytes.
+// Fills the memory with random bytes, which nobody can guess: the kernel's, or
+// else OpenSSL's.  If neither has any, says so on stderr and ends the process.
+// REQUIRES: at most 256 bytes.
 void fill_with_randomness(void* begin, std::size_t size) noexcept;
 
 // A number for this process.  A forked child has another one, however it was

@@ -1,14 +1,19 @@
 // A mutex in its process: shared by real threads, in a forked child, in a
 // thread that is cancelled, when its process ends, and when an allocation
 // fails.  What depends on the order of events is judged in the simulated world.
+#include <openssl/rand.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -20,6 +25,7 @@
 #include <optional>
 #include <ostream>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -31,6 +37,7 @@
 #include "tests/support/agent.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/failure_kit.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -48,6 +55,92 @@ using ddbmutex::Table;
 using ddbmutex::TableOptions;
 using ddbmutex::sigv4::PerProcess;
 using ddbmutex::sigv4::this_process;
+
+// === Without the kernel's randomness
+// ==========================================
+
+namespace {
+
+// A kernel or a sandbox without getrandom(2), and an OpenSSL without a source.
+std::atomic<bool> lacks_getrandom{false}, lacks_openssls{false};
+
+struct WithoutRandomness {
+  explicit WithoutRandomness(bool openssls) {
+    lacks_getrandom = true;
+    lacks_openssls = !openssls;
+  }
+  ~WithoutRandomness() { lacks_getrandom = lacks_openssls = false; }
+};
+
+}  // namespace
+
+// Found before those of the C library and of libcrypto.
+extern "C" int getentropy(void* begin, size_t size) {
+  if (lacks_getrandom) {
+    errno = ENOSYS;
+    return -1;
+  }
+  const long got = syscall(SYS_getrandom, begin, size, 0);
+  return got == static_cast<long>(size) ? 0 : -1;
+}
+
+extern "C" int RAND_bytes(unsigned char* begin, int size) {
+  if (lacks_openssls) return 0;
+  return RAND_bytes_ex(nullptr, begin, static_cast<std::size_t>(size), 0);
+}
+
+BOOST_AUTO_TEST_SUITE(randomness)
+
+BOOST_AUTO_TEST_CASE(locks_are_taken_with_openssls_randomness) {
+  const WithoutRandomness without(true);
+  Gate gate;
+  DdbMutex mutex(fresh_name(), unhurried(table_at(gate)));
+  std::set<std::string> proofs;
+  for (int i = 0; i < 3; ++i) {
+    mutex.lock();
+    proofs.insert(row_of(gate.engine(), mutex.name()).uuid);
+    mutex.unlock();
+  }
+  BOOST_TEST(proofs.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(every_byte_is_random) {
+  const WithoutRandomness without(true);
+  std::array<unsigned char, 256> all{}, some{};
+  for (int i = 0; i < 20; ++i) {
+    ddbmutex::sigv4::fill_with_randomness(some.data(), some.size());
+    for (std::size_t at = 0; at < all.size(); ++at) all[at] |= some[at];
+  }
+  BOOST_TEST(std::count(all.begin(), all.end(), 0) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(process_without_any_randomness_says_so_and_ends) {
+  int pipe_ends[2];
+  BOOST_REQUIRE(pipe(pipe_ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    begin_as_child();
+    const WithoutRandomness without(false);
+    dup2(pipe_ends[1], STDERR_FILENO);
+    signal(SIGABRT, SIG_DFL);
+    unsigned char byte;
+    ddbmutex::sigv4::fill_with_randomness(&byte, 1);
+    _exit(0);
+  }
+  close(pipe_ends[1]);
+  std::string text(200, '\0');
+  const ssize_t size = read(pipe_ends[0], text.data(), text.size());
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  close(pipe_ends[0]);
+  int status = 0;
+  BOOST_TEST(waitpid(child, &status, 0) == child);
+  BOOST_TEST(WIFSIGNALED(status));
+  BOOST_TEST(text ==
+             "ddbmutex: this system has no random bytes, neither by "
+             "getrandom(2) nor by OpenSSL\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
 
 // === Shared by threads =======================================================
 
