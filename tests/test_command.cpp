@@ -496,6 +496,17 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
     BOOST_TEST(is_one_line(ran.said), line << ": " << ran.said);
     BOOST_TEST(ran.said.rfind("ddbmutex: ", 0) == 0u, line << ran.said);
   }
+  // What takes long says early what it is about.
+  for (const std::string line :
+       {"show --timeout 5s --endpoint http://127.0.0.1:9 job",
+        "run --wait 5s --endpoint http://127.0.0.1:9 job true",
+        "run --wait 5s --endpoint http://localhost.invalid job true"}) {
+    const Ran ran = ran_line(line + " 2>&1 >/dev/null",
+                             environment_at({server.url(), "locks"}));
+    BOOST_TEST(ran.status == 69, line << ": " << ran.said);
+    BOOST_TEST(ran.said.rfind("ddbmutex: failing for ", 0) == 0u, ran.said);
+    BOOST_TEST(all_matches(ran.said, "(failing for)").size() == 1u, ran.said);
+  }
   Words without_keys = clean_environment();
   without_keys.push_back("AWS_REGION=us-east-1");
   const Ran none = ran_line("show job", without_keys);

@@ -14,6 +14,7 @@
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
@@ -573,6 +574,16 @@ class Lines {
 
 // For a lock that soon expires, and is in danger for a long time before, so
 // that both are reported on a machine that stalls.
+// Two warnings that say so, and how long requests are repeated.
+bool has_twice(const Lines& lines, const std::string& told) {
+  int count = 0;
+  for (const std::string& line : lines.all()) {
+    count += has(line, "warning: failing for ") &&
+             has(line, " s more: GetItem at ") && has(line, told);
+  }
+  return count == 2;
+}
+
 Options soon_over(const std::shared_ptr<Table>& table) {
   Options options = on_table(table, 5s);
   options.safe_time = 2300ms;
@@ -601,6 +612,86 @@ BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_cannot_forge_a_line) {
   for (const std::string& line : lines.all()) {
     BOOST_TEST(line.find_first_of("\n\x1b") == line.npos, line);
   }
+}
+
+namespace {
+
+// What is at an endpoint, and what is said of it.
+struct Elsewhere {
+  const char* what;
+  Reply reply;
+  const char* told;
+};
+std::ostream& operator<<(std::ostream& out, const Elsewhere& one) {
+  return out << one.what;
+}
+
+Reply of_type(const char* type, Reply reply) {
+  return with_header(std::move(reply), "Content-Type", type);
+}
+
+const std::vector<Elsewhere>& elsewhere() {
+  static const std::vector<Elsewhere> kAll = {
+      {"a web server", of_type("text/html", Reply::error(404, "<html>")),
+       "bad_answer: HTTP status 404, and the body is not a JSON object"},
+      {"a portal", of_type("text/html", Reply::ok("<html>")),
+       "bad_answer: HTTP status 200, and the body is not a JSON object"},
+      {"a redirect", of_type("text/html", Reply::error(302, "")),
+       "bad_answer: HTTP status 302"},
+      {"a load balancer", of_type("text/html", Reply::error(503, "<html>")),
+       "server_failure: HTTP status 503"},
+      {"a deaf server", hanging(), "timed_out"}};
+  return kAll;
+}
+
+// Locks and looks at what is there; both are to be warned of.
+void check_warnings(const std::string& url, const std::string& told) {
+  const Lines lines;
+  TableOptions options = table_options(url);
+  options.logger = lines.logger();
+  options.patience = kPlenty + 30s;
+  const auto table = std::make_shared<Table>(options);
+  Options patient = on_table(table);
+  patient.patience = options.patience;
+  DdbMutex mutex("x", patient);
+  Aside looking([&] { table->inspect("y"); });
+  Aside locking([&] { mutex.lock(); });
+  BOOST_TEST(eventually([&] { return has_twice(lines, told); }), lines.text());
+  table->close(0ms);
+  BOOST_TEST(looking.ends());
+  BOOST_TEST(locking.ends());
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(server_that_is_not_dynamodb_is_warned_of,
+                     boost::unit_test::data::make(elsewhere()), one) {
+  ScriptedServer server(
+      [reply = one.reply](const SeenRequest&) { return reply; });
+  check_warnings(server.url(), one.told);
+  server.release();
+}
+
+BOOST_AUTO_TEST_CASE(endpoint_that_nobody_is_at_is_warned_of) {
+  const ScriptedServer shut(nullptr, ScriptedServer::Scheme::http,
+                            ScriptedServer::Door::shut);
+  check_warnings(shut.url(), "unreachable: Failed to connect to 127.0.0.1");
+  const FakeNames none(std::vector<std::string>{});
+  check_warnings("http://locks.invalid/",
+                 "unreachable: Could not resolve host: locks.invalid");
+}
+
+BOOST_AUTO_TEST_CASE(failure_that_passes_is_nothing_to_warn_of) {
+  Gate gate;
+  const Lines lines;
+  TableOptions place = table_options(gate);
+  place.logger = lines.logger();
+  const auto table = with_clock(std::make_shared<Table>(place));
+  DdbMutex mutex(fresh_name(), unhurried(table));
+  gate.once("PutItem", Gate::fails());
+  mutex.lock();
+  mutex.unlock();
+  BOOST_TEST(!has(lines.text(), "warning: "), lines.text());
 }
 
 BOOST_AUTO_TEST_CASE(logger_that_hangs_delays_neither_losses_nor_renewals) {

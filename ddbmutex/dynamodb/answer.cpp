@@ -319,6 +319,12 @@ void BodyReader::read_error(Value body) {
   std::string_view message = body.text("message");
   if (message.empty()) message = body.text("Message");
   answer.message = message;
+  if (code.empty()) {
+    sigv4::append(answer.message,
+                  {message.empty() ? "" : " ", "(HTTP status ",
+                   sigv4::Digits(http.status),
+                   " without an error code: is this DynamoDB?)"});
+  }
   const CodedFault coded = fault_of_code(code, http.status);
   answer.fault = is_skewed(code) ? Fault::skewed_time : coded.fault;
   // With a status of 5xx it is not certain that the request was refused.

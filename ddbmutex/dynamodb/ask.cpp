@@ -5,6 +5,7 @@
 #include "ask.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -31,9 +32,12 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
   *maybe_applied = false;
   Answer answer;
   answer.action = action;
+  std::optional<BootTime> begun;
+  bool warned = false;
   for (bool is_retry = false;; is_retry = true) {
     const BootTime deadline = context.deadline_now();
     const BootTime now = BootClock::now();
+    if (!begun) begun = now;
     const bool woken = context.waker != nullptr && context.waker->woken();
     if (woken || now >= deadline) {
       // At the deadline the last transient fault says more than timed_out.
@@ -54,6 +58,8 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
     if (!delay || context.deadline_now() - BootClock::now() <= *delay) {
       return answer;
     }
+    context.client.warn_of_failing(answer, *begun, context.deadline_now(),
+                                   warned);
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
     sigv4::wait_until(BootClock::now() + *delay, context.waker);
   }

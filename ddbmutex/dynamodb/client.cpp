@@ -24,6 +24,9 @@ using sigv4::Transport;
 
 namespace {
 
+// Failures of less time are logged one by one, for debugging only.
+constexpr std::chrono::seconds kQuietFor{1};
+
 bool is_about_keys(Fault fault) {
   return fault == Fault::bad_keys || fault == Fault::expired_keys ||
          fault == Fault::access_denied;
@@ -276,18 +279,45 @@ void Client::handle_fault(const Pending& pending, Answer& answer) {
   log_fault(answer);
 }
 
+// The command `ddbmutex` shows these lines to its user.
+void Client::warn_of_failing(const Answer& last, BootTime since, BootTime until,
+                             bool& warned) const {
+  if (!options_.log || warned) return;
+  const BootTime now = BootClock::now();
+  if (now - since < kQuietFor || until <= now) return;
+  warned = true;
+  const auto text_of = [](std::chrono::nanoseconds time) {
+    return sigv4::decimal(
+        std::chrono::ceil<std::chrono::seconds>(time).count());
+  };
+  sigv4::try_with_memory([&] {
+    const std::string more =
+        until == BootTime::max()
+            ? "tried on"
+            : sigv4::join({"tried for ", text_of(until - now), " s more"});
+    sigv4::say(options_.log, sigv4::LogLevel::warning,
+               sigv4::join({"failing for ", text_of(now - since), " s, ", more,
+                            ": ", described(last)}));
+  });
+}
+
+// "GetItem at https://x: unreachable: Could not resolve host: x"
+std::string Client::described(const Answer& answer) const {
+  return sigv4::join({name_of(answer.action), " at ", endpoint(), ": ",
+                      name_of(answer.fault),
+                      sigv4::if_any(": ", answer.message),
+                      sigv4::if_any(" (request ", answer.request_id, ")")});
+}
+
 // Warns only of faults that nobody else reports or repairs: transient ones are
 // retried, and reported by the caller that gives up in the end.
 void Client::log_fault(const Answer& answer) const {
   if (!options_.log) return;
   const bool minor = is_transient(answer.fault) || answer.other_keys ||
                      answer.fault == Fault::cancelled || is_expected(answer);
-  const std::string text =
-      sigv4::join({name_of(answer.action), " at ", endpoint(), ": ",
-                   name_of(answer.fault), sigv4::if_any(": ", answer.message),
-                   sigv4::if_any(" (request ", answer.request_id, ")")});
   sigv4::say(options_.log,
-             minor ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
+             minor ? sigv4::LogLevel::debug : sigv4::LogLevel::warning,
+             described(answer));
 }
 
 // Counts the request, and learns DynamoDB's time from its answer.

@@ -126,6 +126,12 @@ class Client {
   // nothing.
   void answer_if_table_key_is_wrong(Pending& pending);
 
+  // Logs that requests have failed since then, and until when they are
+  // repeated, if there is a logger.  Once for each `warned`, and not in the
+  // first second.
+  void warn_of_failing(const Answer& last, BootTime since, BootTime until,
+                       bool& warned) const;
+
   ServiceClock clock() const;     // DynamoDB's.
   static ServiceTime calendar();  // The host's wall clock.
 
@@ -170,6 +176,7 @@ class Client {
   void count(const Answer& answer, const sigv4::HttpAnswer& http);
   void learn_table_key(const Answer& answer);
   void handle_fault(const Pending& pending, Answer& answer);
+  std::string described(const Answer& answer) const;
   void log_fault(const Answer& answer) const;
 
   const ClientOptions options_;

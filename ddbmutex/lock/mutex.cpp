@@ -75,6 +75,7 @@ class Mutex::Acquisition {
   }
   void add_first_lease();
   BootTime receive(const Answer& answer, BootTime begun);
+  void warn_of_outage(const Answer& answer, BootTime retry_until);
   bool pause(bool failing);
   void judge();
   void become_holder();
@@ -239,7 +240,9 @@ void Mutex::Acquisition::take() {
   for (;;) {
     Attempt& attempt = attempt_.front();
     attempt.run(end(), &waker_, [this](const Answer& answer, BootTime begun) {
-      return receive(answer, begun);
+      const BootTime retry_until = receive(answer, begun);
+      warn_of_outage(answer, retry_until);
+      return retry_until;
     });
     if (attempt.verdict() == Verdict::ours) return become_holder();
     // A condition that failed means busy, too, even if no time was left for a
@@ -295,13 +298,25 @@ BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
       answer.copy_fault_to(*outage.last);
     });
     if (!remembered) return BootTime::max();
-    if (outage.since == BootTime::max()) mutex_.queue_.wake_line();
+    if (outage.since == BootTime::max()) {
+      outage.warned = false;
+      mutex_.queue_.wake_line();
+    }
     outage.since =
         std::min(outage.since, std::max(begun, outage.reported_until));
   } else if (answered(answer.fault)) {
     outage.since = BootTime::max();
   }
   return limit_.forever() ? patience_ends() : BootTime::max();
+}
+
+void Mutex::Acquisition::warn_of_outage(const Answer& answer,
+                                        BootTime retry_until) {
+  if (once_ || !is_transient(answer.fault) || !settings_.client.log()) return;
+  const BootTime until = std::min(retry_until, end());
+  const Guard guard(mutex_.mutex_);
+  Outage& outage = mutex_.outage_;
+  settings_.client.warn_of_failing(answer, outage.since, until, outage.warned);
 }
 
 // Waits until the next look, or until the record seen becomes stale.  Returns

@@ -129,6 +129,7 @@ class Mutex {
   // waits without a deadline ends with the last of them.
   struct Outage {
     BootTime since = BootTime::max();  // max(): nothing is failing.
+    bool warned = false;               // The log has it.
     // Attempts begun before this were already reported.
     BootTime reported_until{};
     // Null before the first error.  By pointer, because most locks have none.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "examples/ddbmutex/deadline.hpp"
@@ -522,6 +523,9 @@ Settings parse(const Words& words, const Environment& environment) {
 
 // --- What it means for the library -------------------------------------------
 
+// Locking, and looking who holds the lock, fail for the same reason.
+constexpr std::chrono::seconds kBetweenFailures{10};
+
 ddbmutex::TableOptions table_of(const Settings& settings) {
   ddbmutex::TableOptions table;
   table.name = settings.table;
@@ -538,11 +542,16 @@ ddbmutex::TableOptions table_of(const Settings& settings) {
   table.endpoint = settings.endpoint;
   table.profile = settings.profile;
   table.patience = settings.timeout;
-  if (settings.verbose) {
-    table.logger = [](ddbmutex::LogLevel level, const std::string& text) {
-      complain(std::string(name_of(level)) + ": " + text);
-    };
-  }
+  table.logger = [verbose = settings.verbose, said_at = std::optional<Time>()](
+                     ddbmutex::LogLevel level,
+                     const std::string& text) mutable {
+    if (verbose) return complain(std::string(name_of(level)) + ": " + text);
+    // All else that the library warns of is in the error that ends the command.
+    const bool is_failing = text.compare(0, 12, "failing for ") == 0;
+    if (!is_failing || (said_at && now() - *said_at < kBetweenFailures)) return;
+    said_at = now();
+    complain(text);
+  };
   return table;
 }
 
