@@ -153,7 +153,7 @@ Setting Profile::find(const char* property) const {
   if (value.empty()) return setting;
   setting.value = value;
   setting.source = join({property, " of profile ", in_quotes(name), " in ",
-                         in_quotes(file->path)});
+                         in_quotes(file->path), comment_hint(value)});
   return setting;
 }
 
@@ -185,6 +185,19 @@ std::string Profile::place_of(const char* property) const {
                file != nullptr ? in_quotes(file->path) : ""});
 }
 
+// The config file has "[profile x]", and the credentials file "[x]".
+std::string Profile::heading_hint(const ProfileFile& file) const {
+  const std::string prefixed = join({kProfileKind, " ", name});
+  if (file.has({}, name)) {
+    return join({" (its [", name, "] lacks the prefix: [", prefixed, "])"});
+  }
+  if (file.has(kProfileKind, prefixed)) {
+    return join(
+        {" (its [", prefixed, "] should have no prefix: [", name, "])"});
+  }
+  return "";
+}
+
 std::string Profile::whereabouts() const {
   if (!kReadsProfiles) {
     return "no file is read: this build of the library is without profiles";
@@ -195,8 +208,8 @@ std::string Profile::whereabouts() const {
                                    : file->has(kProfileKind, name)
                                        ? "has it"sv
                                        : "has no such profile"sv;
-    append(files,
-           {files.empty() ? "" : ", ", in_quotes(file->path), " ", state});
+    append(files, {files.empty() ? "" : ", ", in_quotes(file->path), " ", state,
+                   file->has(kProfileKind, name) ? "" : heading_hint(*file)});
   }
   return files;
 }

@@ -122,6 +122,7 @@ struct Profile {
     std::string_view value;
   };
   Found look(std::string_view property) const;
+  std::string heading_hint(const ProfileFile& file) const;
 };
 
 // The first of the variables that is set, else the profile's property.

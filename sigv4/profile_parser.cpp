@@ -63,7 +63,8 @@ bool is_no_control(char c) {
   return byte >= 0x20 && byte != 0x7F;
 }
 
-// The line up to the first comment mark that follows a blank.
+// A heading up to the first comment mark that follows a blank.  Other lines
+// have no comment behind them: botocore, too, takes a value as it stands.
 std::string_view without_comment(std::string_view line) {
   for (std::size_t i = 1; i < line.size(); ++i) {
     if (sigv4::is_one_of(line[i], kCommentMarks) &&
@@ -147,11 +148,11 @@ const char* Parser::add_section(std::string_view text) {
   if (file_ == FileKind::config) take_kind();
   const bool named =
       !section_.empty() && sigv4::consists_of(section_, is_no_control);
-  if (!named || !is_wanted()) {
-    section_ = {};
-  } else {
-    add_entry({}, {});
-  }
+  const bool wanted = named && is_wanted();
+  const bool lacks_prefix = named && !wanted && kind_ == kProfileKind;
+  if (lacks_prefix) kind_ = {};
+  if (wanted || lacks_prefix) add_entry({}, {});
+  if (!wanted) section_ = {};
   return nullptr;
 }
 
@@ -230,7 +231,7 @@ bool Parser::has_colon_for_equals(std::string_view text) {
 }
 
 const char* Parser::add_property(std::string_view text) {
-  std::string_view value = without_comment(text);
+  std::string_view value = text;
   if (has_colon_for_equals(text)) return kColon;
   if (value.find('=') == value.npos) return "a property without '='";
   const std::string_view property = sigv4::trimmed(sigv4::cut(value, '='));

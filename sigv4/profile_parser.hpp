@@ -25,9 +25,9 @@
 //     without a valid name is skipped.  A property is skipped if its name has
 //     other characters than letters, digits and _-/.%@:+\.
 //   * Upper and lower case differ in profiles, but not in properties.
-//   * '#' and ';' begin a comment at the start of a line, indented or not, and
-//     after a blank in the first line of a property.  Anywhere else they belong
-//     to the value.  Text after a section's last ']' is ignored.
+//   * '#' and ';' begin a comment at the start of a line, indented or not.
+//     Anywhere else they belong to the value, as in botocore.  Text after a
+//     section's last ']' is ignored.
 //   * If a property is repeated, the last one counts.  Sections of the same
 //     name are one section.  If there is a [profile default], [default] is
 //     ignored.
@@ -50,7 +50,7 @@ constexpr std::string_view kDefaultProfile = "default";
 // A property or a section's heading.
 struct Entry {
   // "profile", "services" or "sso-session".  Empty for a [default] that is
-  // ignored.
+  // ignored, and for the heading of a profile that lacks its prefix.
   std::string_view kind;
   std::string_view section;
   std::string_view property;  // In lower case; empty: the section's heading.

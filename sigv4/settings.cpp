@@ -62,6 +62,12 @@ Setting named_profile(std::string_view name, const Environment& environment) {
   return find_variable(environment, {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"});
 }
 
+const char* comment_hint(std::string_view value) {
+  const bool has_comment =
+      value.find(" #") != value.npos || value.find(" ;") != value.npos;
+  return has_comment ? " (a comment needs a line of its own)" : "";
+}
+
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

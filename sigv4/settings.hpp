@@ -54,6 +54,10 @@ struct ProcessEnvironment {
 };
 constexpr ProcessEnvironment process_environment{};
 
+// For error messages: why a value with " # mine" or " ; mine" at its end may be
+// wrong.  Empty for other values.
+const char* comment_hint(std::string_view value);
+
 // A value and, for messages, its source: a variable, or a property with its
 // profile and its file.  The value is empty if nothing sets it.
 struct Setting {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 
 namespace fs = std::filesystem;
@@ -235,8 +237,6 @@ BOOST_AUTO_TEST_CASE(chain_of_thousands_of_profiles_is_refused) {
 // If the search went on, requests would be signed with the container's keys.
 BOOST_AUTO_TEST_CASE(property_that_names_a_part_of_a_way_ends_the_search) {
   const std::vector<std::pair<std::string, std::string>> parts = {
-      {"source_profile = base", "role_arn"},
-      {"credential_source = Environment", "role_arn"},
       {"sso_session = corp", "sso_account_id and sso_role_name"},
       {"sso_start_url = u", "sso_account_id and sso_role_name"},
       {"sso_region = eu-west-1", "sso_account_id and sso_role_name"},
@@ -258,6 +258,60 @@ BOOST_AUTO_TEST_CASE(property_that_names_a_part_of_a_way_ends_the_search) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(keys_are_replaced_although_sts_has_no_address_any_more) {
+  Full all(aws());
+  all.options.keys = {};
+  all.variables.erase("AWS_ACCESS_KEY_ID");
+  all.variables.erase("AWS_SECRET_ACCESS_KEY");
+  std::string url = aws().plain_url("sts");
+  url.replace(url.find("127.0.0.1"), 9, "sts.test");
+  all.variables["AWS_ENDPOINT_URL_STS"] = url;
+  std::optional<tests::FakeNames> names(std::in_place,
+                                        std::vector<std::string>{"127.0.0.1"});
+  const auto source = all.chain(all.options);
+  BOOST_TEST(has(said(asked(source)), "by web identity of "));
+  names.reset();
+  names.emplace(std::vector<std::string>{});
+  BOOST_TEST(has(said(asked(source)), "by web identity of "));
+  BOOST_TEST(has(said(asked(all.chain(all.options))),
+                 "Could not resolve host: sts.test"));
+}
+
+// As with botocore and AWS's SDK for JavaScript.
+BOOST_AUTO_TEST_CASE(source_without_a_role_does_not_end_the_search) {
+  for (const std::string line :
+       {"source_profile = base", "credential_source = Environment",
+        "source_profile = nobody\ncredential_source = Moon"}) {
+    Site site(aws());
+    site.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] =
+        aws().plain_url("container") + "/v2/credentials/task";
+    site.write(".aws/config", "[default]\nregion = eu-west-1\n" + line + "\n");
+    BOOST_TEST(has(said(asked(site.chain())), "found: the container's agent"),
+               line);
+    aws().forget();
+    site.variables.erase("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    site.variables["AWS_EC2_METADATA_DISABLED"] = "true";
+    BOOST_TEST(has(said(asked(site.chain())), "count with a role_arn only"));
+  }
+}
+
+// What a comment behind a value has made unusable.
+BOOST_AUTO_TEST_CASE(
+    error_of_a_value_with_a_comment_says_where_comments_stand) {
+  const std::string hint = "(a comment needs a line of its own)";
+  for (const std::string line :
+       {"source_profile = base # mine\nrole_arn = a", "sso_session = a ; mine",
+        "role_arn = a\nsource_profile = base\nduration_seconds = 900 # mine",
+        "aws_access_key_id = a # mine\naws_secret_access_key = b",
+        "metadata_service_timeout = 2 # mine"}) {
+    Site site(aws());
+    site.variables["AWS_EC2_METADATA_DISABLED"] = "false";
+    site.write(".aws/config", "[default]\n" + line + "\n");
+    const std::string text = said(asked(site.chain()));
+    BOOST_TEST(has(text, hint), line << ": " << text);
+  }
+}
+
 // As in a file made from a template with a variable that was not set.
 BOOST_AUTO_TEST_CASE(way_without_a_value_ends_the_search) {
   for (const std::string way :
@@ -268,7 +322,7 @@ BOOST_AUTO_TEST_CASE(way_without_a_value_ends_the_search) {
       Site site(aws());
       site.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] =
           aws().plain_url("container") + "/v2/credentials/task";
-      site.write(file, "[default]\n" + way + " = # ${UNSET}\n");
+      site.write(file, "[default]\n" + way + " =\n");
       BOOST_TEST(said(asked(site.chain())) ==
                  "broken: " + way + " of profile \"default\" in " +
                      site.quoted(file) + " has no value");
@@ -402,6 +456,8 @@ BOOST_AUTO_TEST_CASE(document_that_lacks_what_keys_need_is_broken) {
        "no Expiration in the place"},
       {R"({"AccessKeyId":"","SecretAccessKey":"s"})",
        "AccessKeyId is empty in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":5})",
+       "Token is not a string in the place"},
       {R"({"AccessKeyId":"i","SecretAccessKey":5})",
        "SecretAccessKey is not a string in the place"},
       {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"a\nb",)"
@@ -421,6 +477,11 @@ BOOST_AUTO_TEST_CASE(document_that_lacks_what_keys_need_is_broken) {
   for (const auto& c : cases) {
     BOOST_TEST(said(keys_in(c.json)) == std::string("broken: ") + c.reason);
   }
+  const KeyOutcome found =
+      keys_in(R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"",)"
+              R"("Expiration":"2099-01-01T00:00:00Z"})");
+  BOOST_TEST(key_of(found) == "i");
+  BOOST_TEST(found.keys.session_token.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -514,7 +575,13 @@ constexpr Read kConfigs[] = {
     {"[profile foo]\nx \t=  \ta b \t\ny =", "foo{<x=a b><y=>}"},
     {"[profile foo]\nin valid = 1\n -continued\nx = 1", "foo{<x=1>}"},
     {"[profile foo]\nNAME_9 = 1\nname_9 = 2", "foo{<name_9=2>}"},
-    {"# c\n[profile foo] # c\nx = 1 ; c # d\ny = # c", "foo{<x=1><y=>}"},
+    // A comment has a line of its own, or the one of a heading.
+    {"# c\n[profile foo] # c\nx = 1 ; c # d\ny = # c",
+     "foo{<x=1 ; c # d><y=# c>}"},
+    {"[profile foo]\ncredential_process = helper --arg \"team #1\" --vault #42",
+     "foo{<credential_process=helper --arg \"team #1\" --vault #42>}"},
+    {"[profile foo]\nsource_profile = team #1\n[profile 'team #1']",
+     "foo{<source_profile=team #1>} team #1{}"},
     {"[profile foo]\nx = 1; a\ny = 1# b\nz =#c", "foo{<x=1; a><y=1# b><z=#c>}"},
     {"[profile foo]\nx = 1\n  # c\n\t; d\ny = 2", "foo{<x=1><y=2>}"},
     {"[profile foo]\nx = 1\n -a # c\n\n\t[b] \t ", "foo{<x=1\n-a # c\n[b]>}"},

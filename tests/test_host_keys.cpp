@@ -22,6 +22,7 @@
 #include "tests/support/aws.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/stamps.hpp"
 #include "tests/support/waiting.hpp"
@@ -152,6 +153,52 @@ BOOST_AUTO_TEST_CASE(nobody_there_is_none_until_somebody_was) {
   instance.aws.mode("imds", "refuse");
   BOOST_TEST(has(instance.answer(),
                  "failed: EC2 metadata service at http://127.0.0.1:"));
+}
+
+// Packets of the service that would pass one router too many are lost, so a
+// container is connected, and its request never answered.
+BOOST_AUTO_TEST_CASE(request_that_nobody_answers_hints_at_the_hop_limit) {
+  tests::ScriptedServer server(
+      [](const tests::SeenRequest&) { return tests::hanging(); });
+  Instance settings;
+  settings.endpoint = "http://127.0.0.1:" + std::to_string(server.port());
+  settings.attempts = 1;
+  settings.timeout = 1s;
+  const KeySourcePtr source = service_at(settings);
+  BOOST_TEST(has(said(tests::asked(*source)),
+                 " ms (from a container, answers need the instance's "
+                 "HttpPutResponseHopLimit to be 2 or more)"));
+  server.release();
+  // Who is not even connected has another problem.
+  server.stop();
+  BOOST_TEST(!has(said(tests::asked(*source)), "HopLimit"));
+}
+
+// As with botocore and AWS's SDK for JavaScript.
+BOOST_AUTO_TEST_CASE(empty_token_of_a_host_is_none) {
+  tests::ScriptedServer server([](const tests::SeenRequest& request) {
+    const bool lists = request.path.back() == '/';
+    return tests::Reply::ok(
+        request.method == "PUT" || lists
+            ? "role"
+            : R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"",)"
+              R"("Expiration":"2099-01-01T00:00:00Z"})");
+  });
+  Instance settings;
+  settings.endpoint = "http://127.0.0.1:" + std::to_string(server.port());
+  Home home;
+  home.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] =
+      settings.endpoint + "/k";
+  const ContainerSettings container = container_settings(home.environment());
+  for (const KeySourcePtr& source :
+       {service_at(settings), tests::source_of([&](const Fetch& fetch) {
+          return container_keys(container, fetch);
+        })}) {
+    const KeyOutcome outcome = tests::asked(*source);
+    BOOST_TEST(has(said(outcome), "found: "), said(outcome));
+    BOOST_TEST(outcome.keys.access_key_id == "i");
+    BOOST_TEST(outcome.keys.session_token.empty());
+  }
 }
 
 // --- Region ----------------------------------------------------------------

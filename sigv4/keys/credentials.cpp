@@ -62,7 +62,8 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
     const bool breaks = text.find_first_of("\r\n") != text.npos;
     return broken_keys(
         {name, " in ", place, " has ",
-         breaks ? "a line break" : "a character that is not visible ASCII"});
+         breaks ? "a line break" : "a character that is not visible ASCII",
+         comment_hint(text)});
   }
   KeyOutcome outcome;
   outcome.state = State::found;

@@ -74,6 +74,9 @@ KeyOutcome ask(Instance& instance, Method method, std::string_view path,
   call.http.connect_timeout = instance.timeout;
   call.method = method;
   if (method == Method::put) {
+    call.silence_hint =
+        " (from a container, answers need the instance's "
+        "HttpPutResponseHopLimit to be 2 or more)";
     call.headers =
         join({"X-aws-ec2-metadata-token-ttl-seconds: ", Digits(kTokenSeconds),
               "\n"});

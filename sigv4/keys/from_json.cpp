@@ -19,14 +19,15 @@ namespace {
 
 // Says why a member is not the text that keys need: "no Token in the answer".
 // Empty if it is.
-std::string flaw_of(Value member, const char* name, bool needed,
+std::string flaw_of(Value member, const char* name, bool needed, bool is_token,
                     std::string_view place) {
   if (!member) {
     return needed ? join({"no ", name, " in ", place}) : "";
   }
   const auto text = member.text();
   if (!text) return join({name, " is not a string in ", place});
-  return needed && text->empty() ? join({name, " is empty in ", place}) : "";
+  const bool lacks_text = text->empty() && !is_token;
+  return lacks_text ? join({name, " is empty in ", place}) : "";
 }
 
 // Seconds since 1970 of a time of ISO 8601 or a number of units.
@@ -59,8 +60,10 @@ KeyOutcome keys_in(const Document& document,
   }
   const auto& [id, secret, token] = form.names;
   for (const char* name : {id, secret, token}) {
-    const bool needed = name != token || form.must_end;
-    const std::string flaw = flaw_of(object[name], name, needed, place);
+    const bool is_token = name == token;
+    const bool needed = !is_token || form.must_end;
+    const std::string flaw =
+        flaw_of(object[name], name, needed, is_token, place);
     if (!flaw.empty()) return broken_keys({flaw});
   }
   const Value end = object[form.end];

@@ -22,8 +22,6 @@ constexpr struct {
   const char* property;
   const char* needed;
 } kPartialSources[] = {
-    {"source_profile", "role_arn"},
-    {"credential_source", "role_arn"},
     {"sso_session", "sso_account_id and sso_role_name"},
     {"sso_start_url", "sso_account_id and sso_role_name"},
     {"sso_region", "sso_account_id and sso_role_name"},
@@ -87,7 +85,10 @@ KeyOutcome check_profile(Search& search) {
        search.chain.named ? "used (the options name a profile)" : "set",
        "; neither keys nor role_arn, web_identity_token_file, "
        "sso_account_id, login_session or credential_process in profile ",
-       in_quotes(profile.name), " (", profile.whereabouts(), ")"});
+       in_quotes(profile.name), " (", profile.whereabouts(), ")",
+       profile.has("source_profile") || profile.has("credential_source")
+           ? "; source_profile and credential_source count with a role_arn only"
+           : ""});
   // Wipes what the files held.
   if (!search.in_source_profile()) search.profile = nullptr;
   return none;

@@ -203,8 +203,9 @@ Verdict Caller::judge_transport(const HttpAnswer& http, BootTime started) {
       break;
     case Transport::timed_out:
       outcome_.absent = now < fetch_.deadline;
-      outcome_.reason = join(
-          {"no answer in ", Digits((now - started) / milliseconds(1)), " ms"});
+      outcome_.reason =
+          join({"no answer in ", Digits((now - started) / milliseconds(1)),
+                " ms", http.sent ? call_.silence_hint : ""});
       break;
     case Transport::too_large:
       break;

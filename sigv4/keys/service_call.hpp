@@ -69,6 +69,8 @@ struct ServiceCall {
 
   std::string_view name;     // For people: "STS AssumeRole".
   const char* article = "";  // "the " if the name needs it.
+  // What may be wrong if the server takes a request and does not answer.
+  const char* silence_hint = "";
   // What the keys are wanted for, `profile "x" in "..."`.  Errors name it
   // unless it is empty.
   std::string_view place;
