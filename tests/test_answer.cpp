@@ -115,6 +115,18 @@ BOOST_AUTO_TEST_CASE(json_that_dynamodb_does_not_send_is_no_success) {
 
 // --- Refusals ---------------------------------------------------------------
 
+// A gateway's or firewall's, for example.
+BOOST_AUTO_TEST_CASE(refusal_without_an_error_code_is_hardly_dynamodbs) {
+  for (const int status : {400, 403, 404, 503}) {
+    const HttpAnswer http = http_of(status, R"({"message":"Forbidden"})");
+    BOOST_TEST(put(http).message ==
+               "Forbidden (HTTP status " + std::to_string(status) +
+                   " without an error code: is this DynamoDB?)");
+  }
+  const HttpAnswer own = http_of(400, refusal("AccessDeniedException"));
+  BOOST_TEST(put(own).message == "why");
+}
+
 namespace {
 
 struct Codes {

@@ -302,7 +302,7 @@ const std::vector<Trouble> kUnresolved = {
     {"unknown", [](auto& names) { names.emplace(std::vector<std::string>{}); }},
     {"resolver hangs", [](auto& names) { names.emplace(FakeNames::hanging); }}};
 // Nobody listens at 127.0.0.3.
-const Trouble kRefused = {
+const Trouble kNobodyThere = {
     "refused",
     [](auto& names) { names.emplace(std::vector<std::string>{"127.0.0.3"}); }};
 
@@ -318,7 +318,7 @@ BOOST_FIXTURE_TEST_CASE(old_connection_is_replaced, Named) {
 
 BOOST_DATA_TEST_CASE(old_connection_is_kept_if_no_other_can_be_made,
                      std::vector<Trouble>({kUnresolved[0], kUnresolved[1],
-                                           kRefused}),
+                                           kNobodyThere}),
                      trouble) {
   Named it;
   Exchange exchange(it.options);
