@@ -85,7 +85,9 @@ std::string redacted(std::string_view text, const Secrets& secrets);
 //   use(file.text);
 struct SecretFile {
   SecretFile() = default;
-  SecretFile(const std::string& path, std::size_t most_bytes) {
+  // If there is no memory to read it, ~SecretFile() wipes what was read: the
+  // object exists once SecretFile() has made it.
+  SecretFile(const std::string& path, std::size_t most_bytes) : SecretFile() {
     read(path, most_bytes);
   }
   ~SecretFile() { sigv4::wipe(text); }

@@ -26,6 +26,22 @@ std::string system_words(int error) {
   return std::generic_category().message(error);
 }
 
+// A file that is open, or -1.  Is closed even if there is no memory to read it.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
 // Reads into the text itself, because a buffer would have to be wiped.  Reads
 // one byte more than the file may have, so that a file that is too long is
 // noticed.  Returns errno.
@@ -70,13 +86,12 @@ void SecretFile::read(const std::string& path, std::size_t most_bytes) {
   Status status = {};
   // open() does not wait for the other end of a FIFO, and a terminal does not
   // become the controlling terminal of this process.
-  const int fd =
-      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   int error = 0;
-  if (fd < 0 || status_of(fd, status) != 0) error = errno;
+  if (file.get() < 0 || status_of(file.get(), status) != 0) error = errno;
   const bool regular = S_ISREG(status.st_mode);
-  if (error == 0 && regular) error = read_into(text, fd, most_bytes);
-  if (fd >= 0) ::close(fd);
+  if (error == 0 && regular) error = read_into(text, file.get(), most_bytes);
   missing = error == ENOENT;
   too_long = text.size() > most_bytes;
   if (missing) {

@@ -843,6 +843,11 @@ BOOST_AUTO_TEST_CASE(program_without_memory_leaves_no_descriptor_open) {
   BOOST_TEST(played.status == 0, played.said);
 }
 
+BOOST_AUTO_TEST_CASE(file_without_memory_leaves_no_descriptor_open) {
+  const Played played = play({"scenario=keys_of_a_profile"});
+  BOOST_TEST(played.status == 0, played.said);
+}
+
 // A faulty call of each kind, and what must be reported of it.
 const std::map<std::string, std::string> kMistakes = {
     {"mistake_ends_the_process", "terminated by signal 6"},
