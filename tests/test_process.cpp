@@ -34,6 +34,7 @@
 #include "ddbmutex.hpp"
 #include "sigv4/process.hpp"
 #include "sigv4/system.hpp"
+#include "tests/allocations/reach.hpp"
 #include "tests/support/agent.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/failure_kit.hpp"
@@ -855,6 +856,10 @@ const std::map<std::string, std::string> kMistakes = {
     {"mistake_leaks", "memory leak"},
     {"mistake_leaves_a_descriptor_open", "descriptors left open"},
     {"mistake_leaves_it_locked", "the mutex is stuck"},
+#ifdef DDBMUTEX_TESTS_FAIL_MALLOC
+    {"mistake_forgets_a_handle", "memory leak"},
+    {"mistake_forgets_what_is_spared", "memory leak"},
+#endif
 };
 
 BOOST_AUTO_TEST_CASE(faulty_call_is_reported) {

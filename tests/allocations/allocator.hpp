@@ -7,8 +7,8 @@
 //
 // This header defines malloc() and its like for the whole program and hands on
 // to the C library's, so that what fails is an allocation of whatever library.
-// Include it in one source file only.  A sanitizer has an allocator of its own:
-// under one, and without glibc, only `operator new` fails.
+// reach.hpp tells where that does not work.  Include this header in one source
+// file only.
 //
 // While armed, the allocations of all threads count, but not those of a thread
 // that is exempt.  The one that fails is told on stdout at once, for the
@@ -28,17 +28,7 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DDBMUTEX_TESTS_WITH_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DDBMUTEX_TESTS_WITH_SANITIZER 1
-#endif
-#if defined(__GLIBC__) && !defined(DDBMUTEX_TESTS_WITH_SANITIZER)
-#define DDBMUTEX_TESTS_FAIL_MALLOC 1
-#endif
+#include "tests/allocations/reach.hpp"
 
 namespace allocations {
 

@@ -6,6 +6,9 @@
 #ifndef DDBMUTEX_TESTS_ALLOCATIONS_SCENARIOS_HPP
 #define DDBMUTEX_TESTS_ALLOCATIONS_SCENARIOS_HPP
 
+#include <curl/curl.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -368,6 +371,9 @@ inline void take_given_up(Round& round) {
 // --- The first of a process --------------------------------------------------
 
 inline void first_lock(Round& round) {
+  // OpenSSL 3.5 hangs if it has no memory for the first locks that it makes.
+  // This makes them.
+  ERR_clear_error();
   round.arm();
   std::unique_ptr<DdbMutex> mutex;
   const Ended made = round.attempt("DdbMutex()", [&] {
@@ -411,6 +417,23 @@ inline void mistake_leaks(Round& round) {
   round.attempt("a call", [] {
     void* const block = ::operator new(200);
     if (gets_memory()) ::operator delete(block);
+  });
+}
+
+inline void mistake_forgets_a_handle(Round& round) {
+  round.arm();
+  round.attempt("a call", [] {
+    CURL* const handle = curl_easy_init();
+    if (gets_memory()) curl_easy_cleanup(handle);
+  });
+}
+
+// What allocates without failing (spared.hpp) may still leak.
+inline void mistake_forgets_what_is_spared(Round& round) {
+  round.arm();
+  round.attempt("a call", [] {
+    BIO* const text = BIO_new(BIO_s_mem());
+    if (gets_memory()) BIO_free(text);
   });
 }
 
@@ -470,6 +493,8 @@ inline const std::vector<Scenario>& mistakes() {
       {"mistake_ends_the_process", mistake_ends_the_process},
       {"mistake_hangs", mistake_hangs},
       {"mistake_leaks", mistake_leaks},
+      {"mistake_forgets_a_handle", mistake_forgets_a_handle},
+      {"mistake_forgets_what_is_spared", mistake_forgets_what_is_spared},
       {"mistake_leaves_a_descriptor_open", mistake_leaves_a_descriptor_open},
       {"mistake_leaves_it_locked", mistake_leaves_it_locked},
   };

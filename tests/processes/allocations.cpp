@@ -46,6 +46,7 @@
 
 #include "tests/allocations/round.hpp"
 #include "tests/allocations/scenarios.hpp"
+#include "tests/allocations/spared.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"
 #include "tests/support/process.hpp"
