@@ -380,7 +380,7 @@ bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
   return result.verdict == Verdict::ours;
 }
 
-bool DdbMutex::try_lock_past_lease(milliseconds additional,
+bool DdbMutex::try_lock_past_lease(nanoseconds additional,
                                    std::error_code& ec) {
   bool locked = false;
   detail::run(impl_, ec, [&](Impl& impl) {

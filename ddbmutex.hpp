@@ -106,7 +106,8 @@ struct Deadline;
 class Wait;
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
-    const std::chrono::duration<Rep, Period>& duration);
+    const std::chrono::duration<Rep, Period>& duration,
+    std::chrono::nanoseconds of_nan = std::chrono::nanoseconds::zero());
 template <class Clock, class Duration>
 std::chrono::nanoseconds left_until(const void* at);
 // The default `ec`: a call that gets it throws its errors, and never changes
@@ -192,8 +193,14 @@ class DdbMutex {
   // locked this mutex, it waits for `additional`, but at least for
   // request_timeout.
   [[nodiscard]] bool try_lock_past_lease(
-      std::chrono::milliseconds additional,
+      std::chrono::nanoseconds additional,
       std::error_code& ec = detail::throws());
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_past_lease(
+      const std::chrono::duration<Rep, Period>& additional,
+      std::error_code& ec = detail::throws()) {
+    return try_lock_past_lease(detail::nanoseconds_of(additional), ec);
+  }
 
   // Renews the lease now, whether or not auto_renew is set.  Errors: not_held;
   // lease_lost; or a transient error that lasted for `patience` or until the
@@ -204,6 +211,11 @@ class DdbMutex {
   // if min_remaining is more than the ttl less its margin.
   void ensure(std::chrono::nanoseconds min_remaining,
               std::error_code& ec = detail::throws());
+  template <class Rep, class Period>
+  void ensure(const std::chrono::duration<Rep, Period>& min_remaining,
+              std::error_code& ec = detail::throws()) {
+    ensure(detail::nanoseconds_of(min_remaining, kMoreThanAny), ec);
+  }
 
   // Gives the lock back, or hands it over to a thread that waits for this mutex
   // (see Options::handover_limit).  Any thread may call it.  Returns within
@@ -235,6 +247,15 @@ class DdbMutex {
   void require(std::chrono::nanoseconds min_remaining) const;
   void require(std::chrono::nanoseconds min_remaining,
                std::error_code& ec) const noexcept;
+  template <class Rep, class Period>
+  void require(const std::chrono::duration<Rep, Period>& min_remaining) const {
+    require(detail::nanoseconds_of(min_remaining, kMoreThanAny));
+  }
+  template <class Rep, class Period>
+  void require(const std::chrono::duration<Rep, Period>& min_remaining,
+               std::error_code& ec) const noexcept {
+    require(detail::nanoseconds_of(min_remaining, kMoreThanAny), ec);
+  }
 
   // True if safe_time or less remains, or if the lock is not held.
   bool in_danger() const noexcept;
@@ -306,6 +327,10 @@ class DdbMutex {
   std::string condition_check(std::error_code& ec = detail::throws()) const;
 
  private:
+  // NaN asks for more time than any lease has.
+  static constexpr std::chrono::nanoseconds kMoreThanAny =
+      std::chrono::nanoseconds::max();
+
   bool lock_within(const detail::Deadline& deadline, detail::Wait* wait,
                    std::error_code& ec);
 #ifdef __cpp_lib_jthread
@@ -721,7 +746,10 @@ class Table {
   // Afterwards no mutex holds a lock, unless memory ran out all that time; a
   // thread that had locked one still unlocks it as usual.
   std::vector<Unreleased> close(
-      std::chrono::milliseconds within = std::chrono::seconds(10)) noexcept;
+      std::chrono::nanoseconds within = std::chrono::seconds(10)) noexcept;
+  template <class Rep, class Period>
+  std::vector<Unreleased> close(
+      const std::chrono::duration<Rep, Period>& within) noexcept;
 
   // The text of the last error of a call with an `ec`.
   std::string last_error() const;
@@ -962,6 +990,12 @@ struct Unreleased {
   std::string text;  // What an Error's what() would say.
 };
 
+template <class Rep, class Period>
+std::vector<Unreleased> Table::close(
+    const std::chrono::duration<Rep, Period>& within) noexcept {
+  return close(detail::nanoseconds_of(within));
+}
+
 // --- Inside ------------------------------------------------------------------
 
 namespace detail {
@@ -975,14 +1009,16 @@ struct Deadline {
   const void* at = nullptr;
 };
 
-// Less than max(), which means for ever; 0 for NaN.
+// From 0 up to less than max(), which means for ever.
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
-    const std::chrono::duration<Rep, Period>& duration) {
+    const std::chrono::duration<Rep, Period>& duration,
+    std::chrono::nanoseconds of_nan) {
   using std::chrono::nanoseconds;
   const double nano =
       std::chrono::duration<double, std::nano>(duration).count();
-  if (!(nano > 0)) return nanoseconds::zero();
+  if (nano != nano) return of_nan;
+  if (nano <= 0) return nanoseconds::zero();
   if (nano >= 9.2e18) return nanoseconds::max() - nanoseconds(1);
   return std::chrono::ceil<nanoseconds>(duration);
 }

@@ -100,6 +100,7 @@ ErrorPtr check(const TableOptions& options) {
       {"sort_value", sort_value_problem(options), options.sort_value},
       {"sort_key", sort_key_problem(layout, options), options.sort_key},
       {"credentials", credentials_problem(options.credentials)},
+      {"patience", options.patience < milliseconds(0) ? "less than 0" : ""},
   });
 }
 
@@ -336,7 +337,7 @@ Unreleased Table::Impl::unreleased(const lock::ReleaseOutcome& lock) const {
   return {name, error->code(), error->what()};
 }
 
-std::vector<Unreleased> Table::close(milliseconds within) noexcept {
+std::vector<Unreleased> Table::close(nanoseconds within) noexcept {
   const NoCancellation guard;
   std::vector<Unreleased> unreleased;
   if (impl_->unusable) return unreleased;

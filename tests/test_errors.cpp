@@ -541,6 +541,18 @@ BOOST_AUTO_TEST_CASE(name_is_1_to_2048_bytes_of_utf8_with_the_prefix) {
 
 // --- A table's options -----------------------------------------------------
 
+BOOST_AUTO_TEST_CASE(patience_of_a_table_is_at_least_0) {
+  const ScriptedServer server;
+  const auto with = [&server](milliseconds time) {
+    return refused(server,
+                   [&](TableOptions& o, Options&) { o.patience = time; });
+  };
+  for (const milliseconds bad : {kLeast, -1ms}) {
+    BOOST_TEST(with(bad) == "patience");
+  }
+  for (const milliseconds good : {0ms, kMost}) BOOST_TEST(with(good) == "none");
+}
+
 BOOST_AUTO_TEST_CASE(texts_of_a_table_have_the_form_that_dynamodb_takes) {
   const std::string longest_key(255, 'k');
   check_bounds({

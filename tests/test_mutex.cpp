@@ -367,6 +367,50 @@ BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
   BOOST_TEST(thrown_by([&] { mutex.require(-1h); }) == none);
 }
 
+// As nanoseconds in 64 bits, each of these would be less than nothing.
+BOOST_AUTO_TEST_CASE(time_too_long_for_nanoseconds_is_asked_for_as_it_is) {
+  using std::chrono::hours;
+  ScriptedServer server;
+  DdbMutex mutex("x", unhurried(table_at(server)));
+  mutex.lock();
+  const auto asks = [&](auto time) {
+    const std::string soon = words(Errc::ends_too_soon);
+    std::error_code ec;
+    mutex.require(time, ec);
+    BOOST_TEST((ec == Errc::ends_too_soon), ec.message());
+    BOOST_TEST(thrown_by([&] { mutex.require(time); }) == soon);
+    BOOST_TEST(thrown_by([&] { mutex.ensure(time); }) == soon);
+    mutex.ensure(time, ec);
+    BOOST_TEST((ec == Errc::ends_too_soon), ec.message());
+    BOOST_TEST(mutex.owns_lock());
+  };
+  asks(hours(3'000'000));
+  asks(hours::max());
+  asks(std::chrono::minutes::max());
+  asks(milliseconds::max());
+}
+
+BOOST_AUTO_TEST_CASE(wait_too_long_for_nanoseconds_is_not_cut_short) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  write_row(engine, name,
+            R"("uuid":{"S":"u"},"expires":{"N":"4000000000000000000"})");
+  const auto table = table_at(engine);
+  Options options = unhurried(table);
+  options.request_timeout = 1s;  // The least that it waits.
+  DdbMutex mutex(name, options);
+  bool got = false;
+  Aside aside(
+      [&] { got = mutex.try_lock_past_lease(std::chrono::hours::max()); });
+  // Of at most 225 ms between two looks, so they take longer than that second.
+  BOOST_TEST(
+      eventually([&] { return aside.done() || table->stats().get_item > 15; }));
+  BOOST_TEST(!aside.done());
+  delete_row(engine, name);
+  BOOST_TEST(aside.thrown() == "none");
+  BOOST_TEST(got);
+}
+
 // --- Giving back -----------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(unlock_of_a_free_mutex_does_nothing) {

@@ -626,6 +626,24 @@ BOOST_AUTO_TEST_CASE(close_reports_each_failed_release_with_its_reason) {
   }
 }
 
+// As nanoseconds in 64 bits, that time would be less than nothing.
+BOOST_AUTO_TEST_CASE(close_with_all_the_time_there_is_waits_for_releases) {
+  Gate gate;
+  const Options options = held_on(gate);
+  const Mutexes all = locked(options, 1);
+  gate.once("DeleteItem", Gate::held());
+  bool all_released = false;
+  Aside aside([&] {
+    all_released = options.table->close(std::chrono::hours::max()).empty();
+  });
+  BOOST_TEST(eventually([&] {
+    return aside.done() || count_of(gate.server(), "DeleteItem") > 0;
+  }));
+  gate.server().release();
+  BOOST_TEST(aside.ends());
+  BOOST_TEST(all_released);
+}
+
 BOOST_AUTO_TEST_CASE(close_reports_a_loss_that_was_not_noticed) {
   Gate gate;
   const Options options = held_on(gate);
