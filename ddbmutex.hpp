@@ -942,6 +942,14 @@ struct LockInfo {
   // When the lease ends by DynamoDB's clock, calendar_margin included, since
   // 1970.  After the year 2096 if the row does not say; 0 if it was released.
   std::chrono::nanoseconds expires{0};
+  // The lease has been over for so long that a host that asks for the lock now
+  // gets it, even if it has never seen this record.  See above how long that
+  // is.  Always false if the row does not say when the lease ends.
+  bool expired = false;
+  // How long the lease still lasts by DynamoDB's clock; less than 0 if it is
+  // over.  Without calendar_margin, if the record has a `lease`.  Not set if it
+  // was released, or if the record or the answer does not say.
+  std::optional<std::chrono::milliseconds> left{};
   // How long ago the lock was last taken or renewed, by DynamoDB's clock.  (No
   // record says how long it has been held.)  Not set if it was released, or if
   // the record or the answer does not say.
@@ -949,8 +957,9 @@ struct LockInfo {
   std::uint64_t token = 0;  // 0 unless the row is a kept one.
   std::optional<std::string> data{};
   Attributes attributes{};
-  // From list(): why the item is not a lock, or that it is too large to be
-  // read.  Everything above but the name and the sort value is then empty.
+  // Why the item is not a lock, or that it is too large to be read.  Everything
+  // above but the name and the sort value is then empty.  (inspect() reports
+  // bad_record, too.)
   // Otherwise: the first attribute that was left out, if any.  Of the
   // attributes beside the record, up to 8,000 values are read, counting members
   // of lists, maps and sets, and up to 32 levels.

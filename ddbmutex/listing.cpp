@@ -51,16 +51,21 @@ void describe_record(const Row& row, const TableOptions& options,
   info.expires = row.expires;
   info.token = static_cast<std::uint64_t>(row.token);
   const dynamodb::ServiceClock clock = client.clock();
-  if (!row.lease || info.released || !clock.known() ||
+  if (info.released || !clock.known() ||
       row.expires >= lock::kBeyondAllClocks) {
-    return;  // Nothing says when the holder wrote the row.
+    return;  // Nothing says when the lease ends.
   }
-  const nanoseconds written =
-      row.expires - *row.lease -
+  const BootTime now = BootClock::now();
+  const milliseconds margin =
       options.calendar_margin.value_or(milliseconds::zero());
-  info.age = std::max(std::chrono::duration_cast<milliseconds>(
-                          clock.middle(BootClock::now()) - written),
-                      milliseconds::zero());
+  info.expired = lock::is_over_for_newcomers(row.expires, margin, clock, now);
+  // Programs of other libraries store no lease, and add no margin to the end.
+  const nanoseconds end =
+      row.expires - (row.lease ? margin : milliseconds::zero());
+  const auto left =
+      std::chrono::duration_cast<milliseconds>(end - clock.middle(now));
+  info.left = left;
+  if (row.lease) info.age = std::max(*row.lease - left, milliseconds::zero());
 }
 
 }  // namespace

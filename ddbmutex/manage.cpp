@@ -217,9 +217,7 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     info.sort_value = target.sort_value;
     const bool understood = info.exists || info.keep_row;
     if (info.problem.empty() || understood) return nullptr;
-    ErrorPtr error = call.error_of(Errc::bad_record, info.problem);
-    info.problem.clear();
-    return error;
+    return call.error_of(Errc::bad_record, info.problem);
   });
   return info;
 }

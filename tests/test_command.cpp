@@ -141,6 +141,7 @@ LockInfo held(const std::string& name, milliseconds lease, milliseconds age) {
   info.owner = "host:1";
   info.lease = lease;
   info.age = age;
+  info.left = lease - age;
   return info;
 }
 
@@ -209,8 +210,12 @@ struct Stage {
     return mutex;
   }
 
+  // What write_row() calls the lock of that name.
+  std::string row(const std::string& name) const { return group + name; }
+
   Engine& engine = Engine::running(any_engine_kind());
-  const std::string prefix = fresh_name() + "-";
+  const std::string group = fresh_name() + "-";
+  const std::string prefix = "ddblock-" + group;
   Words place;
 };
 
@@ -416,6 +421,7 @@ BOOST_AUTO_TEST_CASE(json_is_valid_whatever_the_lock_contains) {
   BOOST_TEST(command::json_of(info) == R"({"name":"x","state":"free"})");
   info = held("x", 0s, 0s);
   info.age.reset();
+  info.left.reset();
   BOOST_TEST(parsed(command::json_of(info))["left_ms"].IsNull());
   info.problem = "no uuid";
   BOOST_TEST(text_in(parsed(command::json_of(info)), "problem") == "no uuid");

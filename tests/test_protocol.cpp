@@ -477,6 +477,32 @@ BOOST_AUTO_TEST_CASE(lease_is_over_two_seconds_before_earliest_to_the_ns) {
   }
 }
 
+// A host that has heard many Dates knows the time better than one that has just
+// begun.
+BOOST_AUTO_TEST_CASE(lease_is_over_for_newcomers_when_their_take_gets_it) {
+  for (const milliseconds margin : {0ms, 3000ms}) {
+    lock::RowPolicy policy;
+    policy.margin = margin;
+    for (nanoseconds phase = 0s; phase < 1s; phase += 50ms) {
+      ServiceClock watcher;
+      BOOST_TEST(!lock::is_over_for_newcomers(kDate, margin, watcher, kStart));
+      for (nanoseconds time = 0s; time < 6s; time += 130ms) {
+        const BootTime now = kStart + time;
+        const auto date =
+            std::chrono::floor<std::chrono::seconds>(kDate + phase + time);
+        watcher.receive(now, now, date);
+        Contender newcomer(kTtl, policy);
+        newcomer.now = now;
+        newcomer.hear_date(date);
+        newcomer.pass(1us);  // A bound is 1 ns off at the moment of an answer.
+        const bool gets_it = kDate < newcomer.send(Call::take).earliest;
+        BOOST_TEST(lock::is_over_for_newcomers(kDate, margin, watcher,
+                                               newcomer.now) == gets_it);
+      }
+    }
+  }
+}
+
 namespace {
 
 // How long a dead client's record has expired when a waiter first sends a take

@@ -338,6 +338,41 @@ BOOST_DATA_TEST_CASE(age_is_the_time_since_the_holder_wrote, kEngines, kind) {
   BOOST_TEST((wrote + *info.age <= calendar() + 2s));
 }
 
+namespace {
+
+// A record of the Go program ddblock, which stores no lease.
+std::string record_without_lease(nanoseconds expires) {
+  return R"("uuid":{"S":"u"},"expires":{"N":")" +
+         std::to_string(expires.count()) + "\"}";
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(lease_is_over_when_a_newcomer_gets_the_lock, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  const auto table = table_at(engine);
+  const std::string name = fresh_name();
+  for (const bool has_lease : {false, true}) {
+    const auto row = [&](nanoseconds expires) {
+      return has_lease ? record("u", expires) : record_without_lease(expires);
+    };
+    write_row(engine, name, row(calendar() + 1h));
+    const LockInfo held = table->inspect(name);
+    BOOST_TEST(!held.expired);
+    BOOST_TEST_REQUIRE(held.left.has_value());
+    BOOST_TEST((*held.left > 59min && *held.left < 61min));
+    BOOST_TEST(held.age.has_value() == has_lease);
+
+    write_row(engine, name, row(calendar()));
+    BOOST_TEST(eventually([&] { return table->inspect(name).expired; }));
+    BOOST_TEST((*table->inspect(name).left < 0s));
+    BOOST_TEST(listed(*table).at(name).expired);
+    // As a host that has just been started.
+    BOOST_TEST(DdbMutex(name, unhurried(new_table_at(engine))).try_lock());
+  }
+}
+
 // --- Lists -------------------------------------------------------------------
 
 BOOST_DATA_TEST_CASE(list_tells_all_whose_key_has_the_prefix, kEngines, kind) {

@@ -47,13 +47,17 @@ nanoseconds margin(nanoseconds lease) {
          dynamodb::kRateMargin;
 }
 
-// Request::earliest of a take: a lease that ended before this is over.  If
-// other programs stamp by their wall clocks, those may be behind by the margin.
+// Request::earliest of a take, if DynamoDB's clock shows this at the earliest:
+// a lease that ended before the result is over.  If other programs stamp by
+// their wall clocks, those may be behind by the margin.
+ServiceTime over_before(nanoseconds margin, ServiceTime earliest) {
+  const nanoseconds skew = std::max<nanoseconds>(kFrontEndSkew, margin);
+  return std::max(kOnlyReleased, earliest - skew);
+}
 ServiceTime over_before(const RowPolicy& policy, const ServiceClock& clock,
                         BootTime now) {
   if (!clock.known()) return kOnlyReleased;
-  const nanoseconds skew = std::max<nanoseconds>(kFrontEndSkew, policy.margin);
-  return std::max(kOnlyReleased, clock.earliest(now) - skew);
+  return over_before(policy.margin, clock.earliest(now));
 }
 
 bool free_to_take(const RowPolicy& policy, const Observation& observation,
@@ -69,6 +73,14 @@ void fill_look(Request& request, bool consistent) {
 }
 
 }  // namespace
+
+bool is_over_for_newcomers(ServiceTime expires, nanoseconds margin,
+                           const ServiceClock& clock, BootTime now) {
+  if (!clock.known()) return false;
+  const auto date = std::chrono::floor<std::chrono::seconds>(
+      clock.earliest(now) + dynamodb::kAgreement);
+  return expires < over_before(margin, date - dynamodb::kAgreement);
+}
 
 bool knows_the_time(const ServiceClock& clock, BootTime now) {
   return clock.known() ? clock.uncertainty(now) <= kMaxUncertainty

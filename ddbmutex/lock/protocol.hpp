@@ -84,6 +84,12 @@ constexpr std::chrono::seconds kFrontEndSkew{2};
 // a lease by service time.
 constexpr ServiceTime kBeyondAllClocks{4'000'000'000'000'000'000};
 
+// Whether a lease that ends at `expires` is over for a host that asks for the
+// lock now and has not seen its record before.  All that such a host knows of
+// DynamoDB's time is a Date in whole seconds.  `margin`: RowPolicy::margin.
+bool is_over_for_newcomers(ServiceTime expires, std::chrono::nanoseconds margin,
+                           const ServiceClock& clock, BootTime now);
+
 // Whether DynamoDB's time is known well enough to stamp a lease with it.  It is
 // not before the first answer, nor after one or two minutes without an answer.
 // Then a look comes first, because a stamp that is too late keeps others out

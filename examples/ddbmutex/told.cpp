@@ -99,15 +99,15 @@ std::string holder_of(const LockInfo& info) {
 }  // namespace
 
 State state_of(const LockInfo& info) {
-  if (is_unreadable(info)) return State::unreadable;
+  // An item that has neither a record nor a token.
+  const bool is_bare = info.keep_row && !info.exists && info.token == 0;
+  if (is_unreadable(info) || is_bare) return State::no_lock;
   if (!info.exists || info.released) return State::free;
-  const bool over =
-      info.age && info.lease > milliseconds(0) && *info.age >= info.lease;
-  return over ? State::expired : State::held;
+  return info.expired ? State::expired : State::held;
 }
 
 const char* name_of(State state) {
-  constexpr const char* kNames[] = {"free", "held", "expired", "unreadable"};
+  constexpr const char* kNames[] = {"free", "held", "expired", "not a lock"};
   return kNames[static_cast<int>(state)];
 }
 
@@ -118,8 +118,8 @@ std::string need_of(const LockInfo& info, Layout layout) {
 }
 
 std::optional<milliseconds> remaining_of(const LockInfo& info) {
-  if (!info.age || info.lease <= milliseconds(0)) return {};
-  return std::max(info.lease - *info.age, milliseconds(0));
+  if (!info.left) return {};
+  return std::max(*info.left, milliseconds(0));
 }
 
 // --- For people --------------------------------------------------------------
@@ -170,8 +170,9 @@ std::string sentence_of(const LockInfo& info, Layout layout) {
   const std::string more = needs(info, layout);
   const State state = state_of(info);
   if (state == State::free) return "free" + more;
-  if (state == State::unreadable) {
-    return "unreadable: " + printable(info.problem);
+  if (state == State::no_lock) {
+    return name_of(state) +
+           (info.problem.empty() ? more : ": " + printable(info.problem));
   }
   if (state == State::expired) {
     return "expired, was held by " + holder_of(info) + more;
@@ -184,9 +185,10 @@ std::string sentence_of(const LockInfo& info, Layout layout) {
 std::string holder_in_words(const LockInfo& info) {
   const State state = state_of(info);
   if (state == State::free) return "nobody holds it at this moment";
+  if (state == State::no_lock) return "its item is not a lock";
   if (state == State::expired) {
     return holder_of(info) + " has not renewed its lease, which ended " +
-           in_words(*info.age - info.lease) + " ago";
+           in_words(-info.left.value_or(milliseconds(0))) + " ago";
   }
   return "held by " + holder_of(info) +
          (info.age ? ", taken or last renewed " + in_words(*info.age) + " ago"
@@ -201,6 +203,7 @@ std::string lines_of(const LockInfo& info, Layout layout) {
   const State state = state_of(info);
   add("name   ", label_of(info));
   add("state  ", name_of(state));
+  if (state == State::no_lock) add("why    ", printable(info.problem));
   if (info.exists && !info.released) {
     add("holder ", holder_of(info));
     add("lease  ",

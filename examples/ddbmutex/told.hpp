@@ -15,15 +15,16 @@ namespace command {
 enum class State {
   free,
   held,
-  expired,     // Its holder did not renew it: whoever comes next gets it.
-  unreadable,  // The item is no lock record.
+  expired,  // Its holder did not renew it: whoever asks now gets it.
+  no_lock,  // There is an item, but it is not a lock, or it is too large to be
+            // read.
 };
 State state_of(const ddbmutex::LockInfo& info);
 const char* name_of(State state);
 // What `run` needs to lock it: its option "--keep-row", or "an item", which
 // must be made first; empty: nothing.
 std::string need_of(const ddbmutex::LockInfo& info, ddbmutex::Layout layout);
-// Nothing if the record does not say.
+// At least 0; nothing if the record does not say.
 std::optional<std::chrono::milliseconds> remaining_of(
     const ddbmutex::LockInfo& info);
 

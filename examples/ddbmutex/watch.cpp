@@ -195,7 +195,13 @@ bool has_reader_for(std::chrono::milliseconds time) {
 
 Locks look(ddbmutex::Table& table, const Settings& settings) {
   if (settings.name.empty()) return all_locks(table);
-  return {table.inspect(settings.name)};
+  std::error_code ec;
+  const LockInfo info = table.inspect(settings.name, ec);
+  // An item that is not a lock may become one, or go away.
+  if (ec && ec != ddbmutex::Errc::bad_record) {
+    throw ddbmutex::Error(ec, table.last_error());
+  }
+  return {info};
 }
 
 // Nothing after a transient error: `why` then says which.
