@@ -95,6 +95,7 @@ enum class Loss;
 struct Options;
 struct Attribute;
 struct Changes;
+struct Created;
 struct Creation;
 struct LockInfo;
 struct Stats;
@@ -606,7 +607,7 @@ enum class Layout {
 
 enum class LogLevel {
   debug,    // A request that failed and is retried.
-  info,     // Keys that were found.
+  info,     // Keys that were found; a table that is left as it was.
   warning,  // Something that may become an error.
   error,    // A lock that is lost, a callback that threw.
 };
@@ -761,14 +762,17 @@ class Table {
   // --- Administration ---
 
   // Creates the table with the key that the options name, and waits until it is
-  // usable: a minute at most.  An existing table is checked as by exists(), and
-  // not changed, except that Creation::clean_up may be turned on.
-  void create(std::error_code& ec = detail::throws());
-  void create(const Creation& how, std::error_code& ec = detail::throws());
+  // usable: a minute at most.  A table that is being deleted is awaited, and
+  // then made anew.  An existing table is checked as by exists(), and not
+  // changed, unless Creation::clean_up asks for it.
+  Created create(std::error_code& ec = detail::throws());
+  Created create(const Creation& how, std::error_code& ec = detail::throws());
 
-  // False if there is no such table.  Errors: wrong_table, if its key differs
-  // from the options; replicated_table, unless allow_replicas is set.  Call it
-  // when a program starts, to find a wrong table before the first lock does.
+  // False if there is no such table, or if it is being deleted.  Errors:
+  // wrong_table, if its key differs from the options; replicated_table, unless
+  // allow_replicas is set; unready_table, if its items cannot be used and it is
+  // not being created.  Call it when a program starts, to find a wrong table
+  // before the first lock does.
   //
   // A wrong key is remembered.  Until exists() or create() finds the key right,
   // locks, inspect(), list() and force_unlock() fail with wrong_table and send
@@ -785,7 +789,8 @@ class Table {
   // particular order, until it returns false.  Reads the whole table, one read
   // unit for each 4,096 bytes, and keeps one page of items in memory.  Does not
   // read data and attributes.  A lock that is taken or released meanwhile may
-  // or may not be included.
+  // or may not be included.  The first call for a Table also sends a GetItem,
+  // which finds a wrong_table.
   void list(const std::function<bool(const LockInfo&)>& each,
             std::error_code& ec = detail::throws());
   // The same for all sort values of one name; reads no others.
@@ -832,6 +837,8 @@ enum class Errc {
   no_table,          // no_such_file_or_directory
   wrong_table,       // invalid_argument: its key is not as the options say.
                      // Remembered until exists() or create() finds it right.
+  unready_table,     // device_or_resource_busy: it is still being created or
+                     // deleted, archived, without its encryption key, ...
   replicated_table,  // invalid_argument: eventually consistent replicas.
   bad_request,       // invalid_argument: DynamoDB refuses the request.
   not_supported,     // function_not_supported: the engine has no such action.
@@ -917,11 +924,26 @@ struct Creation {
   std::optional<Throughput> throughput{};  // Default: pay per request.
   std::vector<std::pair<std::string, std::string>> tags{};
   // Lets DynamoDB delete rows that are not kept, a day or more after their
-  // lease ended.  Only in layout ddblock.  If the engine has no such clean-up,
-  // create() succeeds, and a warning is logged.  If it cannot be turned on for
-  // another reason, create() fails with an error that says that the table is
-  // there.
-  bool clean_up = true;
+  // lease ended.  Only in layout ddblock.
+  enum class CleanUp {
+    never,
+    // A table that this call makes.  One that was there stays as it is, because
+    // DynamoDB would delete all rows of it whose attribute `ttl` is a number
+    // and a time in the past, whoever wrote them.
+    if_created,
+    // Also a table that was there.
+    always,
+  };
+  // If the engine has no such clean-up, create() succeeds, and a warning is
+  // logged.  If it cannot be turned on for another reason, create() fails with
+  // an error that says that the table is there.
+  CleanUp clean_up = CleanUp::if_created;
+};
+
+// What Table::create() has done.
+struct Created {
+  bool made = false;       // This call has certainly made the table.
+  bool cleans_up = false;  // This call has turned the clean-up on.
 };
 
 // What the table has for a mutex's name.

@@ -13,6 +13,7 @@
 #include "dynamodb/clock.hpp"
 #include "listing.hpp"
 #include "lock/protocol.hpp"
+#include "table_setup.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -300,6 +301,17 @@ std::optional<nanoseconds> AnyOf::Impl::Call::wait_for_lease(
   return lock::waited_for(has_lease ? item.lease : impl_.options.each.ttl);
 }
 
+ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
+  const nanoseconds time = impl_.request_timeout();
+  const dynamodb::CallContext context{
+      shared_.table.client, shared_.table.budget,
+      std::min(deadline(), BootClock::now() + time), wait_.waker(), time};
+  Answer told;
+  answer.copy_fault_to(told);
+  detail::explain_wrong_key(context, impl_.table().options, told);
+  return detail::error_of(told, impl_.cannot_lock(), impl_.table().endpoint());
+}
+
 // Null if the call goes on.
 ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
                                           bool time_is_up) {
@@ -317,8 +329,7 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
   ErrorPtr why =
       no_fault ? detail::error_of(Errc::timed_out, impl_.cannot_lock(),
                                   "the table has not been read to its end")
-               : detail::error_of(answer, impl_.cannot_lock(),
-                                  impl_.table().endpoint());
+               : error_of_reading(answer);
   if (!no_fault && (limit_.forever() || !is_transient(answer.fault))) {
     return why;
   }

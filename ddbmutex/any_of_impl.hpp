@@ -239,6 +239,7 @@ class AnyOf::Impl::Call {
   std::optional<std::chrono::nanoseconds> wait_for_lease(
       const LockInfo& item) const;
   detail::ErrorPtr judge_reading(const dynamodb::Items& items, bool time_is_up);
+  detail::ErrorPtr error_of_reading(const dynamodb::Answer& answer) const;
   void end_pass();
 
   // Trying an item.

@@ -35,6 +35,8 @@ constexpr ErrcMeaning kErrcMeanings[] = {
     {Errc::access_denied, std::errc::permission_denied, "access denied"},
     {Errc::no_table, std::errc::no_such_file_or_directory, "no such table"},
     {Errc::wrong_table, std::errc::invalid_argument, "not a table for locks"},
+    {Errc::unready_table, std::errc::device_or_resource_busy,
+     "the table is not ready"},
     {Errc::replicated_table, std::errc::invalid_argument,
      "the table has eventually consistent replicas"},
     {Errc::bad_request, std::errc::invalid_argument,
@@ -161,6 +163,7 @@ std::error_code code_of(Fault fault) {
     case Fault::no_table:
       return Errc::no_table;
     case Fault::table_in_use:
+      return Errc::unready_table;
     case Fault::bad_request:
       return Errc::bad_request;
     case Fault::wrong_key:

@@ -103,6 +103,7 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
     add_once(selection.attributes, options.sort_key);
   }
   selection.key_attributes = selection.attributes.size();
+  selection.checks_key = true;
   selection.wanted = lock::wanted_of(*find_layout(options), true);
   for (const dynamodb::AttributeName& name : find_layout(options)->names) {
     add_once(selection.attributes, name.attribute);

@@ -51,7 +51,9 @@ class Call {
         options_(options),
         what_(what),
         name_(name),
-        wait_(table.waits) {}
+        wait_(table.waits),
+        end_(lock::add_saturating(BootClock::now(),
+                                  detail::nanoseconds_of(options.patience))) {}
 
   ErrorPtr error_of(Errc why, std::string_view more = {}) const {
     return detail::error_of(why, cannot(), more);
@@ -62,7 +64,12 @@ class Call {
     if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
       return error_of(Errc::closed);
     }
-    return detail::error_of(answer, cannot(), table_.client.endpoint());
+    Answer told;
+    answer.copy_fault_to(told);
+    dynamodb::CallContext until_end = context();
+    until_end.deadline = std::min(until_end.deadline, end_);
+    detail::explain_wrong_key(until_end, options_, told);
+    return detail::error_of(told, cannot(), table_.client.endpoint());
   }
   // The same, or why locks cannot live in the table that the answer describes.
   // Remembers whether the key is wrong.
@@ -121,6 +128,7 @@ class Call {
   const char* const what_;
   const std::string* const name_;
   const lock::Waits::One wait_;
+  const BootTime end_;  // Its patience is over.
 };
 
 // `name`: only the locks of this name, of all sort values; null: all locks.
@@ -145,11 +153,14 @@ ErrorPtr list_locks(lock::TableState& table, const TableOptions& options,
 }
 
 // DynamoDB checks everything else about tags and units.
-ErrorPtr check_creation(const Creation& how) {
+ErrorPtr check_creation(const Creation& how, Layout layout) {
   for (const auto& [key, value] : how.tags) {
     if (!sigv4::is_utf8(key) || !sigv4::is_utf8(value)) {
       return detail::bad_option({"tags", "not UTF-8", key});
     }
+  }
+  if (how.clean_up == Creation::CleanUp::always && layout != Layout::ddblock) {
+    return detail::bad_option({"clean_up", "only layout ddblock has one"});
   }
   const bool no_unit = how.throughput && (how.throughput->read_units == 0 ||
                                           how.throughput->write_units == 0);
@@ -173,15 +184,20 @@ ErrorPtr look_if_freed(const Call& call, const lock::RowTarget& target,
 
 // --- The calls ---------------------------------------------------------------
 
-void Table::create(std::error_code& ec) { create({}, ec); }
+Created Table::create(std::error_code& ec) { return create({}, ec); }
 
-void Table::create(const Creation& how, std::error_code& ec) {
+Created Table::create(const Creation& how, std::error_code& ec) {
+  Created done;
   detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
-    if (ErrorPtr bad = check_creation(how)) return bad;
-    const Call call(impl.get(), impl.options, "create");
-    return call.error_of_table(detail::create_table(
-        call.context(kCreationPatience), impl.options, how));
+    const TableOptions& options = impl.options;
+    if (ErrorPtr bad = check_creation(how, options.layout)) return bad;
+    const Call call(impl.get(), options, "create");
+    const detail::CreationOutcome outcome =
+        detail::create_table(call.context(kCreationPatience), options, how);
+    done = outcome.done;
+    return call.error_of_table(outcome.answer);
   });
+  return done;
 }
 
 bool Table::exists(std::error_code& ec) {
@@ -189,7 +205,9 @@ bool Table::exists(std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "look at");
-    const Answer answer = detail::describe_table(call.context(), options);
+    Answer answer = detail::describe_table(call.context(), options);
+    const bool is_going = answer.table && answer.table->status == "DELETING";
+    if (is_going) answer.fault = Fault::no_table;
     there = answer.fault == Fault::none;
     ErrorPtr error = call.error_of_table(answer);
     return answer.fault == Fault::no_table ? nullptr : std::move(error);

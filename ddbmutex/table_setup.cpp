@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "../sigv4/backoff.hpp"
+#include "../sigv4/log.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
 #include "dynamodb/item.hpp"
@@ -102,18 +104,17 @@ struct Pauses {
   const CallContext& context;
   sigv4::Backoff backoff{};
 
-  // False if the deadline or the waker ends the pause; `last` then says so.
+  // False if the deadline or the waker ends the pause.  At the deadline `last`
+  // stays as it is, because it says what the table's state is.
   bool pause(Answer& last) {
     const BootTime until =
         BootClock::now() + backoff.next(kPauses, context.budget.random_share());
     sigv4::wait_until(std::min(context.deadline, until), context.waker);
-    const bool woken = context.waker->woken();
-    if (!woken && BootClock::now() < context.deadline) return true;
-    dynamodb::give_up(last, woken);
-    if (last.table) {
-      sigv4::append(last.message, {"; the table is ", last.table->status});
+    if (context.waker->woken()) {
+      dynamodb::give_up(last, true);
+      return false;
     }
-    return false;
+    return BootClock::now() < context.deadline;
   }
 };
 
@@ -126,28 +127,52 @@ bool has_no_clean_up(const Answer& answer) {
   return invalid || answer.fault == Fault::unknown_action;
 }
 
-// Returns the table once it is ACTIVE.  The loop begins anew each time because
-// DescribeTable may lag behind CreateTable, and because a table that is being
-// deleted still exists for a while.
-Answer wait_until_active(Pauses& pauses, const TableOptions& options,
-                         const Creation& how) {
-  Answer answer;
+// Returns the table once its state is a lasting one.  The loop begins anew each
+// time because DescribeTable may lag behind CreateTable, and because a table
+// that is being deleted still exists for a while.
+CreationOutcome find_or_make(Pauses& pauses, const TableOptions& options,
+                             const Creation& how) {
+  CreationOutcome outcome;
+  Answer& answer = outcome.answer;
+  // The id of the table that was made.  Not set if the answer to CreateTable
+  // was lost: the table that is there then may be somebody else's.
+  std::optional<std::string> made;
   do {
     answer = describe_table(pauses.context, options);
     if (answer.fault == Fault::no_table) {
       answer = dynamodb::ask(pauses.context, Action::create_table,
                              create_table_body(options, how), nullptr,
                              dynamodb::read_table);
+      if (answer.fault == Fault::none) made = answer.table->id;
     }
     const bool there = answer.fault == Fault::none;
-    if (there && answer.table->status == "ACTIVE") return answer;
-    if (!there && answer.fault != Fault::table_in_use) return answer;
+    outcome.done.made = there && made == answer.table->id;
+    if (there && !answer.table->is_passing()) return outcome;
+    if (!there && answer.fault != Fault::table_in_use) return outcome;
   } while (pauses.pause(answer));
-  return answer;
+  return outcome;
 }
 
-// An answer without a fault if the clean-up is on, or if the engine has none.
-Answer turn_on_clean_up(Pauses& pauses, const TableOptions& options) {
+// Whether create_table() is to turn on the clean-up of the table that it found.
+// Says so in the log if it leaves the table as it is.
+bool should_clean_up(const CallContext& context, const TableOptions& options,
+                     const Creation& how, bool made) {
+  using CleanUp = Creation::CleanUp;
+  // No other layout has the attribute `ttl`.
+  if (options.layout != Layout::ddblock || how.clean_up == CleanUp::never) {
+    return false;
+  }
+  if (made || how.clean_up == CleanUp::always) return true;
+  sigv4::say(context.client.log(), sigv4::LogLevel::info,
+             sigv4::join({"table ", sigv4::in_quotes(options.name),
+                          " was there already, so its clean-up is not turned "
+                          "on (Creation::clean_up)"}));
+  return false;
+}
+
+// Turns on the clean-up of the table that was found.
+void turn_on_clean_up(Pauses& pauses, const TableOptions& options,
+                      CreationOutcome& outcome) {
   sigv4::Text body;
   JsonWriter json(body);
   json.begin_object();
@@ -161,28 +186,42 @@ Answer turn_on_clean_up(Pauses& pauses, const TableOptions& options) {
   do {
     answer = dynamodb::ask(pauses.context, Action::update_time_to_live, body);
   } while (answer.fault == Fault::table_in_use && pauses.pause(answer));
-  if (has_no_clean_up(answer)) return {};
-  if (answer.fault != Fault::none) {
-    answer.message = sigv4::join(
-        {"the table is there, but its clean-up (Creation::clean_up) is not on",
-         sigv4::if_any(": ", answer.message)});
-  }
-  return answer;
+  outcome.done.cleans_up = answer.fault == Fault::none;
+  if (outcome.done.cleans_up || has_no_clean_up(answer)) return;
+  answer.message = sigv4::join(
+      {"the table is there, but its clean-up (Creation::clean_up) is not on",
+       sigv4::if_any(": ", answer.message)});
+  answer.table = std::move(outcome.answer.table);
+  outcome.answer = std::move(answer);
+}
+
+// `the number "id"`
+std::string attribute_text(const std::string& name, std::string_view type) {
+  std::string_view kind = "attribute";
+  if (type == "S") kind = "string";
+  if (type == "N") kind = "number";
+  if (type == "B") kind = "binary";
+  return sigv4::join({"the ", kind, " ", sigv4::in_quotes(name)});
+}
+
+std::string key_text(const std::string& key, std::string_view type,
+                     const std::string& sort_key, std::string_view sort_type) {
+  const std::string text = attribute_text(key, type);
+  if (sort_key.empty()) return text + " alone";
+  return sigv4::join({text, " with ", attribute_text(sort_key, sort_type)});
 }
 
 }  // namespace
 
 std::string wrong_key(const dynamodb::TableDescription& table,
                       const TableOptions& options) {
-  if (table.keys_are_strings && table.key == options.key &&
-      table.sort_key == options.sort_key) {
-    return {};
-  }
+  if (table.key.empty()) return {};
+  const std::string is =
+      key_text(table.key, table.key_type, table.sort_key, table.sort_key_type);
+  const std::string wanted = key_text(options.key, "S", options.sort_key, "S");
+  if (is == wanted) return {};
   return sigv4::join(
-      {"its key is not the string ", sigv4::in_quotes(options.key),
-       options.sort_key.empty()
-           ? std::string(" alone")
-           : " with the string " + sigv4::in_quotes(options.sort_key)});
+      {"its key is ", is, ", not ", wanted, " (options `key` and `sort_key`)"});
 }
 
 ErrorPtr unfit(const dynamodb::TableDescription& table,
@@ -191,6 +230,10 @@ ErrorPtr unfit(const dynamodb::TableDescription& table,
       "cannot use table " + sigv4::in_quotes(options.name);
   const std::string wrong = wrong_key(table, options);
   if (!wrong.empty()) return error_of(Errc::wrong_table, cannot, wrong);
+  if (!table.is_usable()) {
+    return error_of(Errc::unready_table, cannot,
+                    sigv4::join({"it is ", table.status}));
+  }
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
   return error_of(Errc::replicated_table, cannot,
                   "a lock that is held in one region is free in another");
@@ -206,19 +249,31 @@ Answer describe_table(const CallContext& context, const TableOptions& options) {
                        dynamodb::read_table);
 }
 
-Answer create_table(const CallContext& context, const TableOptions& options,
-                    const Creation& how) {
-  Pauses pauses{context};
-  Answer answer = wait_until_active(pauses, options, how);
-  // Only layout ddblock has the attribute `ttl`.  And a table that is unfit is
-  // somebody else's: it must not lose items because of us.
-  if (answer.fault != Fault::none || !how.clean_up ||
-      options.layout != Layout::ddblock || unfit(*answer.table, options)) {
-    return answer;
+void explain_wrong_key(const CallContext& context, const TableOptions& options,
+                       Answer& answer) {
+  dynamodb::Client& client = context.client;
+  if (answer.fault != Fault::wrong_key || !client.should_describe_table()) {
+    return;
   }
-  Answer clean_up = turn_on_clean_up(pauses, options);
-  clean_up.table = std::move(answer.table);
-  return clean_up;
+  const Answer told = describe_table(context, options);
+  std::string wrong =
+      told.fault == Fault::none ? wrong_key(*told.table, options) : "";
+  if (wrong.empty()) return;
+  answer.message = wrong;
+  client.set_table_key(dynamodb::Client::TableKey::wrong, std::move(wrong));
+}
+
+CreationOutcome create_table(const CallContext& context,
+                             const TableOptions& options, const Creation& how) {
+  Pauses pauses{context};
+  CreationOutcome outcome = find_or_make(pauses, options, how);
+  // A table that is unfit is somebody else's.
+  if (outcome.answer.fault == Fault::none &&
+      !unfit(*outcome.answer.table, options) &&
+      should_clean_up(context, options, how, outcome.done.made)) {
+    turn_on_clean_up(pauses, options, outcome);
+  }
+  return outcome;
 }
 
 }  // namespace detail

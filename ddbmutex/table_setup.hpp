@@ -23,11 +23,12 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-// How the table's key differs from the options; empty if it does not.
+// Which key the table has, if the options name another; else empty.  Also empty
+// if the table is being deleted and the description has no key.
 std::string wrong_key(const dynamodb::TableDescription& table,
                       const TableOptions& options);
-// Why locks cannot live in the table: another key than the options name, or
-// replicas.  Null if they can.
+// Why locks cannot live in the table: another key than the options name, its
+// state, or replicas.  Null if they can.
 ErrorPtr unfit(const dynamodb::TableDescription& table,
                const TableOptions& options);
 
@@ -35,15 +36,29 @@ ErrorPtr unfit(const dynamodb::TableDescription& table,
 dynamodb::Answer describe_table(const dynamodb::CallContext& context,
                                 const TableOptions& options);
 
-// Creates the table unless one of that name exists, waits until it is ACTIVE,
-// and then turns its TTL on if `how` asks for it and the engine has one.  If
-// there is no fault, the answer has the table.  The caller must check it: a
-// table that existed may be unfit, and is then not changed.
+// If the answer is that the table's key is wrong, and nobody has found out yet
+// which key it has, asks DescribeTable.  Puts that key into the answer's
+// message and into the client's memory.  Leaves the answer as it is if that
+// fails.
+void explain_wrong_key(const dynamodb::CallContext& context,
+                       const TableOptions& options, dynamodb::Answer& answer);
+
+struct CreationOutcome {
+  // Has the table, or a fault.
+  dynamodb::Answer answer;
+  Created done;
+};
+
+// Creates the table unless one of that name exists.  Waits while it is being
+// created or deleted; at the deadline the table may still be in that state.
+// Then turns its TTL on, if the engine has one.  Changes no table that this
+// call has not made, unless `how` asks for it, and none that is unfit.  The
+// caller must check the table.
 //
 // If the answer has a fault and its `action` is update_time_to_live, the table
 // can be used, but DynamoDB will not delete rows of dead holders.
-dynamodb::Answer create_table(const dynamodb::CallContext& context,
-                              const TableOptions& options, const Creation& how);
+CreationOutcome create_table(const dynamodb::CallContext& context,
+                             const TableOptions& options, const Creation& how);
 
 }  // namespace detail
 }  // namespace v0

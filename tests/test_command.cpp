@@ -24,7 +24,9 @@
 #include "examples/ddbmutex/told.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/gate.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/keyed_table.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/pty.hpp"
@@ -98,6 +100,8 @@ std::string told_of(const Settings& settings) {
   add("timeout", ms(settings.timeout), ms(usual.timeout));
   add("interval", ms(settings.interval), ms(usual.interval));
   add("yes", flag(settings.yes));
+  if (settings.clean_up) add("clean_up", *settings.clean_up ? "yes" : "no");
+  for (const auto& [key, value] : settings.tags) add("tag", key + ":" + value);
   add("json", flag(settings.json));
   add("verbose", flag(settings.verbose));
   return all;
@@ -251,6 +255,9 @@ BOOST_AUTO_TEST_CASE(words_of_the_command_line_become_settings) {
        "list region=r endpoint=http://h:1 profile=p verbose=yes"},
       {"watch -i 500ms job", "watch name=job interval=500"},
       {"unlock job -y", "unlock name=job yes=yes"},
+      {"create-table --clean-up", "create-table clean_up=yes"},
+      {"create-table --clean-up=no --tag team=a=b --tag cost=",
+       "create-table clean_up=no tag=team:a=b tag=cost:"},
   };
   for (const auto& [line, told] : cases) {
     BOOST_TEST(read(line) == told, line << ": " << read(line));
@@ -279,6 +286,9 @@ BOOST_AUTO_TEST_CASE(wrong_command_line_is_refused_with_its_word) {
       {"list --layout other", "--layout: must be one of ddblock lockclient"},
       {"list --table=", "--table: is empty"},
       {"watch -i 99ms", "-i: is less than 100ms: `99ms`"},
+      {"create-table --tag team", "--tag: must be KEY=VALUE, not `team`"},
+      {"create-table --tag =x", "--tag: must be KEY=VALUE, not `=x`"},
+      {"list --clean-up", "--clean-up: not an option of `list`"},
   };
   for (const auto& [line, told] : cases) {
     const std::string text = read(line);
@@ -345,9 +355,9 @@ BOOST_AUTO_TEST_CASE(errors_tell_what_to_do_and_end_with_their_code) {
     BOOST_TEST(!command::is_transient(code));
   }
   BOOST_TEST(exit(Errc::lease_lost) == 76);
-  for (const Errc code :
-       {Errc::no_table, Errc::wrong_table, Errc::replicated_table,
-        Errc::bad_record, Errc::kept_row, Errc::no_row}) {
+  for (const Errc code : {Errc::no_table, Errc::wrong_table,
+                          Errc::unready_table, Errc::replicated_table,
+                          Errc::bad_record, Errc::kept_row, Errc::no_row}) {
     BOOST_TEST(exit(code) == 78);
   }
   BOOST_TEST(exit(Errc::closed) == 70);
@@ -468,16 +478,16 @@ BOOST_AUTO_TEST_CASE(first_minute_without_a_table_says_how_to_make_it) {
   BOOST_TEST(line == "ddbmutex create-table --table " + where.table);
   ran = ran_line(line.substr(std::string("ddbmutex ").size()), place);
   BOOST_TEST(ran.status == 0);
-  BOOST_TEST(ran.said == "Table " + where.table + " is created.\n");
+  BOOST_TEST(has(ran.said, "Table " + where.table + " is created.  "),
+             ran.said);
   ran = ran_line(words, place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(ran.said == "in\n");
 
   ran = ran_line("create-table --json", place);
   BOOST_TEST(ran.status == 0);
-  BOOST_TEST(ran.said ==
-             "{\"table\":\"" + where.table + "\",\"created\":false}\n");
-  BOOST_TEST(ran_line("create-table --key other", place).status == 78);
+  BOOST_TEST(ran.said == "{\"table\":\"" + where.table +
+                             "\",\"created\":false,\"clean_up\":false}\n");
   engine.delete_table(where.table);
 }
 
@@ -563,6 +573,129 @@ BOOST_AUTO_TEST_CASE(lock_is_shown_and_listed) {
   mutex->unlock();
   ran = ran_line("show job", stage.place);
   BOOST_TEST(has(ran.said, "\nstate  free\ntoken  1\n"), ran.said);
+}
+
+// The Go program ddblock stores no lease.  Between the end of a lease and the
+// time when another gets the lock, it is still held.
+BOOST_AUTO_TEST_CASE(lock_is_shown_as_expired_when_run_gets_it) {
+  const Stage stage;
+  for (const bool has_lease : {true, false}) {
+    const std::string name = fresh_name();
+    const auto end = calendar() + 1s;
+    write_row(stage.engine, stage.row(name),
+              has_lease ? record("u", end, 1s)
+                        : R"("uuid":{"S":"u"},"expires":{"N":")" +
+                              std::to_string(end.count()) + "\"}");
+    const auto state = [&] {
+      const auto json = parsed(ran_line("show -j " + name, stage.place).said);
+      BOOST_TEST(json["left_ms"].IsInt64());
+      return text_in(json, "state");
+    };
+    BOOST_TEST(eventually([&] { return state() == "expired"; }));
+    const Words line =
+        all_matches(ran_line("list", stage.place).said, "^(" + name + " .*)$");
+    BOOST_TEST_REQUIRE(line.size() == 1u);
+    BOOST_TEST(has(line[0], " expired "), line[0]);
+    BOOST_TEST(ran_line("run -n " + name + " true", stage.place).status == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(item_that_is_not_a_lock_is_called_that) {
+  const Stage stage;
+  const std::map<std::string, std::string> items = {
+      {"bare", R"("colour":{"S":"red"})"},
+      {"odd", R"("uuid":{"N":"5"})"},
+      {"text", R"("uuid":{"S":"u"},"expires":{"S":"soon"})"}};
+  for (const auto& [name, attributes] : items) {
+    write_row(stage.engine, stage.row(name), attributes);
+  }
+  const auto all = parsed(ran_line("list -j", stage.place).said);
+  BOOST_TEST_REQUIRE(all.Size() == items.size());
+  for (const auto& one : all.GetArray()) {
+    BOOST_TEST(text_in(one, "state") == "not a lock");
+  }
+  const Ran listed = ran_line("list", stage.place);
+  for (const auto& [name, attributes] : items) {
+    BOOST_TEST(has(listed.said, "\n" + name), listed.said);
+    const Ran shown = ran_line("show " + name + " 2>&1", stage.place);
+    BOOST_TEST(has(shown.said, "not a lock"), shown.said);
+    BOOST_TEST(shown.status == (name == "bare" ? 0 : 78));
+    Process watch({program_with({"watch", name}), stage.place});
+    const std::string line = watch.channel().line();
+    BOOST_TEST(has(line, "Z " + name + " not a lock"), line);
+    watch.signal(SIGTERM);
+    watch.wait();
+  }
+  BOOST_TEST(has(listed.said, "not a lock, needs --keep-row"), listed.said);
+  BOOST_TEST(ran_line("run -n --keep-row bare true", stage.place).status == 0);
+  BOOST_TEST(has(ran_line("show bare", stage.place).said, "state  free"));
+}
+
+BOOST_AUTO_TEST_CASE(table_of_another_key_is_refused_with_its_key) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const KeyedTable keyed(engine, {{"id", "S"}});
+  const Words place = environment_at({at(engine).url, keyed.name()});
+  for (const std::string line :
+       {"list", "list -j", "watch", "show x", "run -n x true", "create-table",
+        "create-table --clean-up"}) {
+    const Ran ran = ran_line(line + " 2>&1", place);
+    BOOST_TEST(ran.status == 78, line << ": " << ran.said);
+    BOOST_TEST(is_one_line(ran.said), line << ": " << ran.said);
+    BOOST_TEST(has(ran.said, "its key is the string \"id\" alone"), ran.said);
+    BOOST_TEST(has(ran.said, "give its key with --key "), ran.said);
+  }
+  BOOST_TEST(ran_line("list --key id", place).status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(table_is_changed_only_by_the_option_for_it) {
+  const std::string is =
+      R"({"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"name",)"
+      R"("KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"name",)"
+      R"("AttributeType":"S"}]})";
+  bool exists = true;
+  ScriptedServer server([&](const SeenRequest& request) {
+    const std::string action = action_of(request);
+    if (action == "DescribeTable" && !exists) {
+      return failure(400, "ResourceNotFoundException");
+    }
+    if (action == "DescribeTable") return Reply::ok(R"({"Table":)" + is + "}");
+    if (action == "CreateTable") {
+      return Reply::ok(R"({"TableDescription":)" + is + "}");
+    }
+    return Reply::ok(R"({"TimeToLiveSpecification":{}})");
+  });
+  const Words place = environment_at({server.url(), "locks"});
+  const auto sent_by = [&](const std::string& line) {
+    const auto before = server.requests().size();
+    const Ran ran = ran_line("create-table " + line, place);
+    BOOST_TEST(ran.status == 0, ran.said);
+    std::string all;
+    const auto requests = server.requests();
+    for (std::size_t i = before; i < requests.size(); ++i) {
+      all += action_of(requests[i]) + " ";
+      if (has(requests[i].body, R"("Tags":[{"Key":"a","Value":"b"}])")) {
+        all += "tagged ";
+      }
+    }
+    return all + "| " + ran.said;
+  };
+  BOOST_TEST(sent_by("--tag a=b") ==
+             "DescribeTable | Table locks exists, and is fit for locks.  Its "
+             "clean-up of old items is not turned on (see --clean-up).\n");
+  BOOST_TEST(sent_by("--clean-up=no") ==
+             "DescribeTable | Table locks exists, and is fit for locks.\n");
+  BOOST_TEST(sent_by("--clean-up") ==
+             "DescribeTable UpdateTimeToLive | Table locks exists, and is fit "
+             "for locks.  Its clean-up of old items is on.\n");
+  BOOST_TEST(sent_by("--clean-up -j") ==
+             "DescribeTable UpdateTimeToLive | "
+             "{\"table\":\"locks\",\"created\":false,\"clean_up\":true}\n");
+  exists = false;
+  BOOST_TEST(sent_by("--tag a=b") ==
+             "DescribeTable CreateTable tagged UpdateTimeToLive | Table locks "
+             "is created.  Its clean-up of old items is on.\n");
+  BOOST_TEST(sent_by("--clean-up=no") ==
+             "DescribeTable CreateTable | Table locks is created.\n");
 }
 
 BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {

@@ -678,6 +678,7 @@ BOOST_AUTO_TEST_CASE(each_code_has_its_words_and_equals_its_errc) {
       {Errc::access_denied, std::errc::permission_denied},
       {Errc::no_table, std::errc::no_such_file_or_directory},
       {Errc::wrong_table, std::errc::invalid_argument},
+      {Errc::unready_table, std::errc::device_or_resource_busy},
       {Errc::replicated_table, std::errc::invalid_argument},
       {Errc::bad_request, std::errc::invalid_argument},
       {Errc::not_supported, std::errc::function_not_supported},

@@ -5,17 +5,24 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/any_of.hpp"
+#include "ddbmutex/lock/mutex.hpp"
+#include "ddbmutex/table_setup.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/keyed_table.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -145,17 +152,28 @@ BOOST_DATA_TEST_CASE(table_of_another_key_and_a_sort_key_serves_locks, kEngines,
 
 namespace {
 
-const std::string kDescribed =
-    R"(","KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],)"
-    R"("AttributeDefinitions":[{"AttributeName":"name",)"
-    R"("AttributeType":"S"}]}})";
+using CleanUp = Creation::CleanUp;
 
-Reply table_is(const std::string& status) {
-  return Reply::ok(R"({"Table":{"TableStatus":")" + status + kDescribed);
+// A description in that state, with `more` members.
+std::string described(const std::string& status, const std::string& more = "") {
+  return R"({"TableStatus":")" + status +
+         R"(","KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],)"
+         R"("AttributeDefinitions":[{"AttributeName":"name",)"
+         R"("AttributeType":"S"}])" +
+         more + "}";
 }
-Reply table_becomes(const std::string& status) {
-  return Reply::ok(R"({"TableDescription":{"TableStatus":")" + status +
-                   kDescribed);
+
+Reply table_is(const std::string& status, const std::string& more = "") {
+  return Reply::ok(R"({"Table":)" + described(status, more) + "}");
+}
+Reply table_becomes(const std::string& status, const std::string& more = "") {
+  return Reply::ok(R"({"TableDescription":)" + described(status, more) + "}");
+}
+Reply table_of_key(const std::string& key) {
+  return Reply::ok(
+      R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":")" +
+      key + R"(","KeyType":"HASH"}],"AttributeDefinitions":[{)" +
+      R"("AttributeName":")" + key + R"(","AttributeType":"S"}]}})");
 }
 
 Reply refused(const std::string& code, const std::string& message = "no") {
@@ -174,7 +192,7 @@ void play(ScriptedServer& server, std::vector<Reply> replies) {
   for (Reply& reply : replies) server.script(std::move(reply));
 }
 
-std::string error_of_creation(const ScriptedServer& server, bool clean_up) {
+std::string error_of_creation(const ScriptedServer& server, CleanUp clean_up) {
   Creation how;
   how.clean_up = clean_up;
   const auto error =
@@ -183,6 +201,144 @@ std::string error_of_creation(const ScriptedServer& server, bool clean_up) {
 }
 
 }  // namespace
+
+// Each action that is about a table and not about items, and when we send it.
+// Nothing else of the library changes a table.
+BOOST_AUTO_TEST_CASE(actions_on_tables_are_sent_by_one_file_alone) {
+  const std::map<std::string, std::string> senders = {
+      // By exists() and create(); and once a GetItem found another key.
+      {"describe_table", "ddbmutex/table_setup.cpp"},
+      // By create(), if DescribeTable found no table.
+      {"create_table", "ddbmutex/table_setup.cpp"},
+      // By create(), if it has made the table, or is asked for that by name.
+      {"update_time_to_live", "ddbmutex/table_setup.cpp"},
+      {"delete_table", ""},  // By the demo and by tests.
+  };
+  // These name the actions, and send none.
+  const std::set<std::string> neutral = {"ddbmutex/dynamodb/answer.cpp",
+                                         "ddbmutex/dynamodb/client.cpp"};
+  namespace fs = std::filesystem;
+  std::map<std::string, std::string> found = {{"delete_table", ""}};
+  std::vector<fs::path> sources = {"ddbmutex.cpp"};
+  for (const auto& one : fs::recursive_directory_iterator("ddbmutex")) {
+    if (one.path().extension() == ".cpp") sources.push_back(one.path());
+  }
+  for (const fs::path& source : sources) {
+    if (neutral.count(source.string()) != 0) continue;
+    const std::string text = read_file(source);
+    const std::string pattern = "Action::(\\w*(?:table|live)\\w*)";
+    for (const std::string& action : as_set(all_matches(text, pattern))) {
+      found[action] += source.string();
+    }
+  }
+  BOOST_TEST(found == senders);
+  // An action that is added must be put into one of these lists.
+  const std::set<std::string> of_items = {
+      "GetItem", "PutItem", "UpdateItem",        "DeleteItem",
+      "Scan",    "Query",   "TransactWriteItems"};
+  BOOST_TEST(of_items.size() + senders.size() == ddbmutex::dynamodb::kActions);
+}
+
+// The conditions of the last case, played.
+BOOST_AUTO_TEST_CASE(create_changes_no_table_that_it_has_not_made) {
+  const std::string id_a = R"(,"TableId":"a")", id_b = R"(,"TableId":"b")";
+  const std::string replicas = R"(,"Replicas":[{"RegionName":"eu-west-1"}])";
+  const std::string look = "DescribeTable";
+  const std::string make = "DescribeTable CreateTable";
+  const std::string update = " UpdateTimeToLive";
+  const CleanUp usual = CleanUp::if_created, never = CleanUp::never;
+  const CleanUp always = CleanUp::always;
+  const struct {
+    std::vector<Reply> replies;
+    CleanUp clean_up;
+    std::string outcome;  // What is sent; what create() returns.
+  } rows[] = {
+      // It is there, is being changed or made; another was faster.
+      {{table_is("ACTIVE")}, usual, look},
+      {{table_is("UPDATING")}, usual, look},
+      {{table_is("CREATING"), table_is("ACTIVE")}, usual, look + " " + look},
+      {{no_table(), in_use(), table_is("ACTIVE")}, usual, make + " " + look},
+      // It may be ours, but the answer is lost.
+      {{no_table(), Reply::gone(Ending::close), in_use(), table_is("ACTIVE")},
+       usual,
+       make + " CreateTable " + look},
+      // Ours is gone, and another has its name.
+      {{no_table(), table_becomes("CREATING", id_a), table_is("ACTIVE", id_b)},
+       usual,
+       make + " " + look},
+      // It is made.
+      {{no_table(), table_becomes("CREATING", id_a), table_is("ACTIVE", id_a),
+        ttl_is_on()},
+       usual,
+       make + " " + look + update + ", made, cleans up"},
+      {{no_table(), table_becomes("ACTIVE")}, never, make + ", made"},
+      {{no_table(), table_becomes("ACTIVE"),
+        refused("UnknownOperationException")},
+       usual,
+       make + update + ", made"},
+      // It is there, and is to be changed.
+      {{table_is("ACTIVE"), ttl_is_on()},
+       always,
+       look + update + ", cleans up"},
+      {{table_is("UPDATING"), in_use(), ttl_is_on()},
+       always,
+       look + update + update + ", cleans up"},
+      // The same, but it is unfit.
+      {{table_of_key("id")}, always, look + ": " + words(Errc::wrong_table)},
+      {{table_is("ACTIVE", replicas)},
+       always,
+       look + ": " + words(Errc::replicated_table)},
+      {{table_is("ARCHIVED")},
+       always,
+       look + ": " + words(Errc::unready_table)},
+  };
+  for (const auto& row : rows) {
+    ScriptedServer server;
+    play(server, row.replies);
+    Creation how;
+    how.clean_up = row.clean_up;
+    std::error_code ec;
+    const ddbmutex::Created done = Table(table_options(server)).create(how, ec);
+    BOOST_TEST(actions(server) + (done.made ? ", made" : "") +
+                   (done.cleans_up ? ", cleans up" : "") +
+                   (ec ? ": " + ec.message() : "") ==
+               row.outcome);
+  }
+}
+
+// The rows of an application that shares the table have numbers in `ttl`.
+BOOST_AUTO_TEST_CASE(
+    table_of_an_application_keeps_its_rows_and_the_log_says_so) {
+  ScriptedServer server;
+  play(server, {table_is("ACTIVE")});
+  Told told;
+  {
+    TableOptions options = table_options(server);
+    options.logger = [&told](ddbmutex::LogLevel, const std::string& text) {
+      told.add(text);
+    };
+    Table table(options);
+    table.create();
+    BOOST_TEST(eventually(
+        [&] { return has(told.text(), "its clean-up is not turned on"); }));
+  }
+  BOOST_TEST(actions(server) == "DescribeTable");
+}
+
+BOOST_AUTO_TEST_CASE(layout_without_a_clean_up_is_not_asked_for_one) {
+  ScriptedServer server;
+  TableOptions options = table_options(server);
+  options.layout = ddbmutex::Layout::lease;
+  Creation how;
+  how.clean_up = CleanUp::always;
+  const auto error = error_of([&] { Table(options).create(how); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST(error->field() == "clean_up");
+  BOOST_TEST(server.request_count() == 0);
+  play(server, {no_table(), table_becomes("ACTIVE")});
+  BOOST_TEST(!Table(options).create().cleans_up);
+  BOOST_TEST(actions(server) == "DescribeTable CreateTable");
+}
 
 BOOST_AUTO_TEST_CASE(creation_asks_for_all_that_the_schema_says) {
   ScriptedServer server;
@@ -214,19 +370,61 @@ BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_is_made_once_it_is_gone) {
   play(server, {table_is("DELETING"), table_is("DELETING"), no_table(),
                 in_use(), table_is("DELETING"), no_table(),
                 table_becomes("CREATING"), table_is("ACTIVE")});
-  BOOST_TEST(error_of_creation(server, false) == "none");
+  BOOST_TEST(error_of_creation(server, CleanUp::never) == "none");
   BOOST_TEST(actions(server) ==
              "DescribeTable DescribeTable DescribeTable CreateTable "
              "DescribeTable DescribeTable CreateTable DescribeTable");
 }
 
-BOOST_AUTO_TEST_CASE(creation_of_unknown_outcome_is_tried_and_found_done) {
-  ScriptedServer server;
-  play(server,
-       {no_table(), Reply::gone(Ending::close), in_use(), table_is("ACTIVE")});
-  BOOST_TEST(error_of_creation(server, false) == "none");
-  BOOST_TEST(actions(server) ==
-             "DescribeTable CreateTable CreateTable DescribeTable");
+BOOST_AUTO_TEST_CASE(table_in_a_lasting_state_is_told_at_once) {
+  for (const std::string status :
+       {"ARCHIVING", "ARCHIVED", "INACCESSIBLE_ENCRYPTION_CREDENTIALS",
+        "REPLICATION_NOT_AUTHORIZED", "A_STATE_OF_TOMORROW"}) {
+    ScriptedServer server;
+    play(server, {table_is(status), table_is(status)});
+    Table table(table_options(server));
+    const auto of_creation = error_of([&] { table.create(); });
+    const auto of_look = error_of([&] { table.exists(); });
+    for (const auto& error : {of_creation, of_look}) {
+      BOOST_TEST_REQUIRE(error.has_value());
+      BOOST_TEST((error->code() == Errc::unready_table), error->what());
+      BOOST_TEST(has(error->what(), "is not ready: it is " + status),
+                 error->what());
+    }
+    BOOST_TEST(actions(server) == "DescribeTable DescribeTable");
+  }
+}
+
+// A table that is being deleted tells no key, and counts as gone.
+BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_does_not_exist) {
+  ScriptedServer server([](const SeenRequest&) {
+    return Reply::ok(R"({"Table":{"TableStatus":"DELETING"}})");
+  });
+  Table table(table_options(server));
+  BOOST_TEST(!table.exists());
+  BOOST_TEST(table.stats().requests() == 1u);
+}
+
+// Until the deadline, which is a minute for create().
+BOOST_AUTO_TEST_CASE(passing_state_that_lasts_is_told_at_the_deadline) {
+  for (const std::string status : {"CREATING", "DELETING"}) {
+    ScriptedServer server(
+        [&status](const SeenRequest&) { return table_is(status); });
+    ddbmutex::lock::TableState state({target_at(server.url(), "us-east-1"),
+                                      given_keys({"AKIDEXAMPLE", "secret", ""}),
+                                      {}});
+    ddbmutex::sigv4::Waker waker;
+    const TableOptions options = table_options(server);
+    const auto outcome = ddbmutex::detail::create_table(
+        {state.client, state.budget, ddbmutex::BootClock::now() + 300ms,
+         &waker},
+        options, {});
+    if (outcome.answer.table == nullptr) continue;  // No answer in that time.
+    const auto error = ddbmutex::detail::unfit(*outcome.answer.table, options);
+    BOOST_TEST_REQUIRE((error != nullptr));
+    BOOST_TEST((error->code() == Errc::unready_table));
+    BOOST_TEST(has(error->what(), "it is " + status), error->what());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(ttl_that_is_on_or_unknown_to_the_engine_is_no_fault) {
@@ -241,7 +439,7 @@ BOOST_AUTO_TEST_CASE(ttl_that_is_on_or_unknown_to_the_engine_is_no_fault) {
   for (const Reply& reply : fine) {
     ScriptedServer server;
     play(server, {table_is("ACTIVE"), reply});
-    BOOST_TEST(error_of_creation(server, true) == "none");
+    BOOST_TEST(error_of_creation(server, CleanUp::always) == "none");
     BOOST_TEST(actions(server) == "DescribeTable UpdateTimeToLive");
   }
 }
@@ -257,7 +455,7 @@ BOOST_AUTO_TEST_CASE(ttl_that_cannot_be_switched_on_is_told_with_the_table) {
         refused("AccessDeniedException", "not you")}) {
     ScriptedServer server;
     play(server, {table_is("ACTIVE"), reply});
-    const std::string error = error_of_creation(server, true);
+    const std::string error = error_of_creation(server, CleanUp::always);
     BOOST_TEST(has(error, "the table is there, "), error);
     BOOST_TEST((has(error, "TimeToLive is ") || has(error, "not you")), error);
     BOOST_TEST(server.request_count() == 2);
@@ -450,7 +648,8 @@ BOOST_DATA_TEST_CASE(list_ends_when_it_is_told_to, kEngines, kind) {
 BOOST_AUTO_TEST_CASE(list_goes_on_however_long_it_takes_in_all) {
   const std::string wrong = undisturbed(500ms, [] {
     int page = 0;
-    ScriptedServer server([&](const SeenRequest&) {
+    ScriptedServer server([&](const SeenRequest& request) {
+      if (action_of(request) != "Scan") return Reply();
       const std::string key =
           R"({"name":{"S":"ddblock-)" + std::to_string(++page) + "\"}}";
       const std::string next =
@@ -751,6 +950,110 @@ BOOST_DATA_TEST_CASE(look_at_the_table_that_finds_it_wrong_is_remembered,
     BOOST_TEST(has(mutex.last_error(), "\"name\" alone"), mutex.last_error());
     BOOST_TEST(table->stats().requests() == sent);
   }
+}
+
+namespace {
+
+// Each call that needs the key, and whose error says which one the table has.
+using CallOnTable = std::function<void(const std::shared_ptr<Table>&)>;
+const std::map<std::string, CallOnTable>& calls_on_a_table() {
+  static const auto ignore = [](const LockInfo&) { return true; };
+  static const std::map<std::string, CallOnTable> all = {
+      {"lock", [](auto& table) { DdbMutex("x", unhurried(table)).lock(); }},
+      {"try_lock_for",
+       [](auto& table) {
+         BOOST_TEST(!DdbMutex("x", unhurried(table)).try_lock_for(1h));
+       }},
+      {"try_lock_past_lease",
+       [](auto& table) {
+         BOOST_TEST(!DdbMutex("x", unhurried(table)).try_lock_past_lease(1h));
+       }},
+      {"inspect", [](auto& table) { table->inspect("x"); }},
+      {"list", [](auto& table) { table->list(ignore); }},
+      {"list a name", [](auto& table) { table->list("x", ignore); }},
+      {"AnyOf",
+       [](auto& table) {
+         ddbmutex::AnyOfOptions options;
+         options.each = unhurried(table);
+         BOOST_TEST(!ddbmutex::AnyOf(options).lock());
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(each_call_says_which_key_the_table_has, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  const std::map<std::string, TableKey> keys = {
+      {R"(the string "id" alone)", {{"id", "S"}}},
+      {R"(the number "name" alone)", {{"name", "N"}}},
+      {R"(the binary "key" with the string "name")",
+       {{"key", "B"}, {"name", "S"}}},
+      {R"(the string "name" with the number "at")",
+       {{"name", "S"}, {"at", "N"}}},
+  };
+  for (const auto& [words_of_it, key] : keys) {
+    const KeyedTable keyed(engine, key);
+    for (const auto& [what, call] : calls_on_a_table()) {
+      const auto table = keyed.new_table();
+      const auto error = error_of([&, &call = call] { call(table); });
+      BOOST_TEST_REQUIRE(error.has_value(), what << " of " << words_of_it);
+      BOOST_TEST((error->code() == Errc::wrong_table), error->what());
+      BOOST_TEST(has(error->what(), "its key is " + words_of_it +
+                                        ", not the string \"name\" alone "
+                                        "(options `key` and `sort_key`)"),
+                 what << ": " << error->what());
+      // From now on it is known, and told without a request.
+      const auto sent = table->stats().requests();
+      const auto again = error_of([&, &call = call] { call(table); });
+      BOOST_TEST_REQUIRE(again.has_value(), what);
+      BOOST_TEST(has(again->what(), words_of_it), again->what());
+      BOOST_TEST(table->stats().requests() == sent, what);
+    }
+  }
+}
+
+// Then DynamoDB's own words have to do.
+BOOST_AUTO_TEST_CASE(key_of_a_table_that_may_not_be_described_is_not_told) {
+  Gate gate;
+  const KeyedTable keyed(gate.engine(), {{"id", "S"}});
+  gate.always("DescribeTable", [](Engine&, const SeenRequest&) {
+    return failure(400, "AccessDeniedException");
+  });
+  for (const auto& [what, call] : calls_on_a_table()) {
+    TableOptions options = table_options(gate);
+    options.name = keyed.name();
+    const auto table = std::make_shared<Table>(options);
+    for (const bool first : {true, false}) {
+      const auto sent = table->stats().requests();
+      const auto error = error_of([&, &call = call] { call(table); });
+      BOOST_TEST_REQUIRE(error.has_value(), what);
+      BOOST_TEST((error->code() == Errc::wrong_table), error->what());
+      BOOST_TEST(has(error->what(), "key"), error->what());
+      BOOST_TEST((table->stats().requests() == sent) == !first, what);
+    }
+  }
+}
+
+// Whoever may only read tables can still list them.
+BOOST_AUTO_TEST_CASE(list_goes_on_if_it_may_not_ask_for_the_key) {
+  Gate gate;
+  const std::string name = fresh_name();
+  write_row(gate.engine(), name, live_record());
+  gate.always("GetItem", [](Engine&, const SeenRequest&) {
+    return failure(400, "AccessDeniedException");
+  });
+  Table table(table_options(gate));
+  BOOST_TEST(listed(table).count(name) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(list_asks_for_the_key_once) {
+  Gate gate;
+  Table table(table_options(gate));
+  listed(table);
+  listed(table);
+  BOOST_TEST(count_of(gate.server(), "GetItem") == 1);
 }
 
 // A table is deleted and created again while its locks are in use.

@@ -69,19 +69,11 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
 
 namespace {
 
-// The body of a Scan or Query.  Expressions call attributes "#0", "#1" and so
-// on, because a name may be one of DynamoDB's reserved words.  `count`: how
-// many of the selection's attributes to request.  `start`: empty for the first
-// page.
-sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
-                       const Item& start) {
-  const std::vector<std::string>& names = selection.attributes;
-  sigv4::Text body, projection;
-  JsonWriter json(body);
-  json.begin_object();
-  json.name("TableName").text(selection.table);
-  json.name("ConsistentRead").boolean(true);
-  json.name("Limit").number(limit);
+// Requests the first `count` of these attributes.  Expressions call them "#0",
+// "#1" and so on, because a name may be one of DynamoDB's reserved words.
+void write_projection(JsonWriter& json, const std::vector<std::string>& names,
+                      std::size_t count) {
+  sigv4::Text projection;
   for (std::size_t i = 0; i < count; ++i) {
     projection += i == 0 ? "#" : ", #";
     projection += sigv4::Digits(i);
@@ -92,6 +84,37 @@ sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
     json.name(sigv4::join({"#", sigv4::Digits(i)})).text(names[i]);
   }
   json.end_object();
+}
+
+// The body of a GetItem that only a table with the selection's key accepts.
+// Which item it names does not matter.
+sigv4::Text write_key_check(const Selection& selection) {
+  sigv4::Text body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TableName").text(selection.table);
+  json.name("Key").begin_object();
+  for (std::size_t i = 0; i < selection.key_attributes; ++i) {
+    json.name(selection.attributes[i]);
+    write_text(json, "-");
+  }
+  json.end_object();
+  write_projection(json, selection.attributes, selection.key_attributes);
+  json.end_object();
+  return body;
+}
+
+// The body of a Scan or Query.  `count`: how many of the selection's attributes
+// to request.  `start`: empty for the first page.
+sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
+                       const Item& start) {
+  sigv4::Text body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TableName").text(selection.table);
+  json.name("ConsistentRead").boolean(true);
+  json.name("Limit").number(limit);
+  write_projection(json, selection.attributes, count);
   if (selection.exact_key) {
     json.name("KeyConditionExpression").text("#0 = :key");
   } else if (!selection.prefix.empty()) {
@@ -192,6 +215,20 @@ void Items::ask_for_page() {
   if (small) limit_ = std::min(2 * limit_, kMostItems);
 }
 
+// Asks whether the table's key is the selection's.  False if it is not, or if
+// the question fails; page_ then says why.  Whoever may not ask goes on without
+// knowing.
+bool Items::has_right_key() {
+  if (!selection_.checks_key || client().table_key_is_right()) return true;
+  page_ =
+      dynamodb::ask(context_, Action::get_item, write_key_check(selection_));
+  if (page_.fault != Fault::none && page_.fault != Fault::access_denied) {
+    return false;
+  }
+  page_ = Answer();
+  return true;
+}
+
 void Items::read_next_page() {
   index_ = 0;
   page_.items.clear();
@@ -200,6 +237,8 @@ void Items::read_next_page() {
   const nanoseconds time = std::min(page_time_, BootTime::max() - now);
   context_.deadline = std::min(deadline_, now + time);
   cut_short_ = context_.deadline_now() - now < context_.request_timeout;
+  const bool is_first = start_.empty();
+  if (is_first && !has_right_key()) return;
   ask_for_page();
   if (page_.fault != Fault::none || !page_.item) return;
   if (are_same_key(start_, *page_.item)) {

@@ -85,6 +85,9 @@ struct Selection {
   std::string prefix{};
   bool exact_key = false;
   std::size_t key_attributes = 1;  // How many form the key: 1 or 2.
+  // Checks first whether the table has that key, of strings, unless the client
+  // knows.  In another table a Scan would find nothing, or the wrong items.
+  bool checks_key = false;
   Wanted wanted{};
 };
 
@@ -115,6 +118,7 @@ class Items {
   static constexpr int kMostItems = 200;
 
   void read_next_page();
+  bool has_right_key();
   void ask_for_page();
 
   // How many items to request in a page.  Becomes less if a page is too large

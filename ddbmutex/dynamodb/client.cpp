@@ -42,8 +42,7 @@ bool is_expected(const Answer& answer) {
     case Action::create_table:
       return answer.fault == Fault::table_in_use;
     case Action::update_time_to_live:
-      return answer.fault == Fault::table_in_use ||
-             answer.fault == Fault::unknown_action;
+      return answer.fault == Fault::table_in_use;
     default:
       return false;
   }
@@ -252,6 +251,7 @@ void Client::learn_table_key(const Answer& answer) {
   const bool refused = answer.fault == Fault::wrong_key && answer.sent;
   if (refused && answer.action == Action::get_item) {
     set_table_key(TableKey::wrong, std::string(answer.message));
+    table_key_is_described_ = false;
   } else if (refused || answer.fault == Fault::no_table) {
     set_table_key(TableKey::unknown);
   } else if (answer.action == Action::get_item && answer.fault == Fault::none &&

@@ -122,6 +122,12 @@ class Client {
   // an item, Scan or Query, send nothing.  Their answer is wrong_key with the
   // message `why`.
   void set_table_key(TableKey key, std::string&& why = {});
+  // True once each time that a GetItem has found the key wrong.  DynamoDB's
+  // words do not say which key the table has; the caller should find out, and
+  // pass it to set_table_key().
+  bool should_describe_table() {
+    return !table_key_is_described_.exchange(true);
+  }
   // If the table's key is wrong, sets the answer, so that begin() sends
   // nothing.
   void answer_if_table_key_is_wrong(Pending& pending);
@@ -184,6 +190,7 @@ class Client {
   std::function<void()> on_contradiction_;
   // Set with the mutex held.
   std::atomic<TableKey> table_key_{TableKey::unknown};
+  std::atomic<bool> table_key_is_described_{true};
   mutable sigv4::Mutex mutex_;
   // GUARDED_BY(mutex_)
   BootTime table_key_since_ = BootTime::min();  // When table_key_ was set.

@@ -15,16 +15,16 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
-// Whether AttributeDefinitions says that the attribute is a string.
-bool is_string(Value table, std::string_view name) {
+// The attribute's type as AttributeDefinitions has it; empty if it is missing.
+std::string_view type_of(Value table, std::string_view name) {
   const Value definitions = table["AttributeDefinitions"];
-  if (!definitions.is_list()) return false;
+  if (!definitions.is_list()) return {};
   for (Elements each(definitions); each.next();) {
     if (each.value.text("AttributeName") == name) {
-      return each.value.text("AttributeType") == "S"sv;
+      return each.value.text("AttributeType");
     }
   }
-  return false;
+  return {};
 }
 
 // Reads an element of KeySchema, {"AttributeName":"name","KeyType":"HASH"}.
@@ -37,8 +37,7 @@ bool read_key(Value element, Value description, TableDescription& table) {
   std::string& part = first ? table.key : table.sort_key;
   if (name.empty() || !part.empty()) return false;
   part = name;
-  table.keys_are_strings =
-      table.keys_are_strings && dynamodb::is_string(description, name);
+  (first ? table.key_type : table.sort_key_type) = type_of(description, name);
   return true;
 }
 

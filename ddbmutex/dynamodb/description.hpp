@@ -19,12 +19,19 @@ namespace dynamodb {
 struct TableDescription {
   // "CREATING", "UPDATING", "DELETING", "ACTIVE", and rarer ones.
   std::string status;
+  // Whether items can be read and written.
+  bool is_usable() const { return status == "ACTIVE" || status == "UPDATING"; }
+  // Whether the state ends by itself, and soon.
+  bool is_passing() const {
+    return status == "CREATING" || status == "DELETING";
+  }
   // A later table of the same name has another.  Empty if the engine has none.
   std::string id;
   // The partition key.  Empty only if the table is being deleted.
   std::string key;
   std::string sort_key;  // Empty if there is none.
-  bool keys_are_strings = true;
+  // "S", "N" or "B".  Empty if the description does not say.
+  std::string key_type, sort_key_type;
   // Replicas in other regions see a write only later, so a condition that holds
   // here may not hold there.  Replicas of the legacy version of global tables
   // (2017.11.29) are noticed only if the description names that version.  Only

@@ -119,15 +119,25 @@ int unlock(const Settings& settings) {
 
 int create_table(const Settings& settings) {
   Table table(table_of(settings));
-  const bool was_there = table.exists();
-  table.create();
+  const ddbmutex::Created done = table.create(creation_of(settings));
   if (settings.json) {
     print("{\"table\":" + json_of(settings.table) +
-          ",\"created\":" + (was_there ? "false" : "true") + "}\n");
-  } else {
-    print("Table " + printable(settings.table) +
-          (was_there ? " exists, and is fit for locks.\n" : " is created.\n"));
+          ",\"created\":" + (done.made ? "true" : "false") +
+          ",\"clean_up\":" + (done.cleans_up ? "true" : "false") + "}\n");
+    return kDone;
   }
+  std::string text = "Table " + printable(settings.table);
+  text += done.made ? " is created." : " exists, and is fit for locks.";
+  const bool may_clean_up = settings.layout == ddbmutex::Layout::ddblock &&
+                            settings.clean_up.value_or(true);
+  if (done.cleans_up) {
+    text += "  Its clean-up of old items is on.";
+  } else if (may_clean_up && !done.made && !settings.clean_up) {
+    text += "  Its clean-up of old items is not turned on (see --clean-up).";
+  } else if (may_clean_up) {
+    text += "  This DynamoDB has no clean-up of old items.";
+  }
+  print(text + "\n");
   return kDone;
 }
 

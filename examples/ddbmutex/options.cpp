@@ -50,6 +50,15 @@ std::string parse_text(std::string_view text) {
   return std::string(text);
 }
 
+std::pair<std::string, std::string> parse_tag(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0) {
+    throw UsageError("must be KEY=VALUE, not `" + std::string(text) + "`");
+  }
+  return {std::string(text.substr(0, equals)),
+          std::string(text.substr(equals + 1))};
+}
+
 milliseconds parse_interval(std::string_view text) {
   const milliseconds interval = parse_time(text);
   const char* wrong = interval < std::chrono::milliseconds(100)
@@ -150,8 +159,11 @@ const std::vector<Subcommand>& subcommands() {
        "nobody "
        "has it."},
       {Command::create_table, "create-table", "", "create the table",
-       "If it exists, it is checked; only the clean-up of old items may be "
-       "turned on."},
+       "If it exists, it is checked, and is only changed by --clean-up: from "
+       "then on\n"
+       "DynamoDB deletes all items whose attribute `ttl` is a number and a "
+       "time in the\n"
+       "past, whoever wrote them."},
       {Command::completion, "completion", "bash|zsh|fish",
        "print the completions for that shell",
        "In ~/.bashrc: eval \"$(ddbmutex completion bash)\"; in ~/.zshrc, "
@@ -216,6 +228,7 @@ std::vector<Option> options_of_run() {
 std::vector<Option> options_of_looking() {
   const std::vector<Command> watch = {Command::watch};
   const std::vector<Command> unlock = {Command::unlock};
+  const std::vector<Command> creation = {Command::create_table};
   const std::vector<Command> looking = {Command::show, Command::list,
                                         Command::watch, Command::unlock,
                                         Command::create_table};
@@ -228,6 +241,12 @@ std::vector<Option> options_of_looking() {
        [](S& s, V v) { s.timeout = parse_interval(v); }},
       {"yes", 'y', "", "", "", "do not ask", false, unlock,
        [](S& s, V v) { s.yes = parse_flag(v); }},
+      {"clean-up", 0, "", "", "",
+       "let DynamoDB delete old items, even if the table exists", false,
+       creation, [](S& s, V v) { s.clean_up = parse_flag(v); }},
+      {"tag", 0, "KEY=VALUE", "", "",
+       "a tag of a table that is made; may be given several times", false,
+       creation, [](S& s, V v) { s.tags.push_back(parse_tag(v)); }},
       {"json", 'j', "", "", "", "print JSON", false, looking,
        [](S& s, V v) { s.json = parse_flag(v); }},
   };
@@ -553,6 +572,16 @@ ddbmutex::TableOptions table_of(const Settings& settings) {
     complain(text);
   };
   return table;
+}
+
+ddbmutex::Creation creation_of(const Settings& settings) {
+  using CleanUp = ddbmutex::Creation::CleanUp;
+  ddbmutex::Creation creation;
+  creation.tags = settings.tags;
+  if (settings.clean_up) {
+    creation.clean_up = *settings.clean_up ? CleanUp::always : CleanUp::never;
+  }
+  return creation;
 }
 
 ddbmutex::Options options_of(const Settings& settings) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
@@ -66,6 +67,9 @@ struct Settings {
   std::chrono::milliseconds timeout{5000};   // How long answers may take.
   std::chrono::milliseconds interval{2000};  // Of `watch`.
   bool yes = false;                          // Of `unlock`.
+  // Of `create-table`.  Nothing: of a table that it makes.
+  std::optional<bool> clean_up;
+  std::vector<std::pair<std::string, std::string>> tags;
   bool json = false;
   bool verbose = false;
 };
@@ -115,6 +119,7 @@ std::chrono::milliseconds parse_time(std::string_view text);
 // --- What it means for the library -------------------------------------------
 
 ddbmutex::TableOptions table_of(const Settings& settings);
+ddbmutex::Creation creation_of(const Settings& settings);
 // Options of the lock that `run` holds, with a new Table.
 ddbmutex::Options options_of(const Settings& settings);
 

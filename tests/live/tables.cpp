@@ -169,14 +169,18 @@ void Tables::wait_until_usable(One& table) const {
   options.key = table.key[0].name;
   if (table.key.size() > 1) options.sort_key = table.key[1].name;
   ddbmutex::Creation how;
-  how.clean_up = table.name == tables_.front().name;
+  // create_once() has made it, which the public call cannot know.
+  how.clean_up = table.name == tables_.front().name
+                     ? ddbmutex::Creation::CleanUp::always
+                     : ddbmutex::Creation::CleanUp::never;
   ddbmutex::Table made(options);
   const auto end = BootClock::now() + kMaking;
   std::error_code error;
   do {
     stop_if_interrupted();
     made.create(how, error);
-  } while (error == Errc::timed_out && BootClock::now() < end);
+  } while ((error == Errc::timed_out || error == Errc::unready_table) &&
+           BootClock::now() < end);
   // A key that is not a string is refused, but only once the table is there.
   const bool is_there =
       !error || (error == Errc::wrong_table && !is_of_strings(table.key));
