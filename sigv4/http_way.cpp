@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 #include "http_way.hpp"
 
 #include <mutex>

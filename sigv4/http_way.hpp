@@ -1,3 +1,5 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
 // How a request gets to its server.  These decisions need no libcurl, so that
 // the simulated world makes the same ones.
 //

@@ -650,8 +650,8 @@ BOOST_AUTO_TEST_CASE(file_that_is_copied_names_its_licence_first) {
   for (const std::string& file : files) {
     BOOST_TEST(read_file(file).rfind(kLicence, 0) == 0u, file);
   }
-  BOOST_TEST(has(read_file("LICENSE"),
-                 "\nCopyright (c) 2026 The ddbmutex authors\n"));
+  BOOST_TEST(
+      has(read_file("LICENSE"), "\nCopyright (c) 2026 The ddbmutex authors\n"));
 }
 
 BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
