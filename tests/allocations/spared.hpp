@@ -1,7 +1,7 @@
 // The functions of OpenSSL in which no allocation fails, because libcurl or
-// OpenSSL would then leak or crash, without any fault of ours.  Each is defined
-// here, in front of OpenSSL's own, which it calls.  What they allocate still
-// counts as memory that may leak: the judge is as strict as elsewhere.
+// OpenSSL would then leak, crash or abort, without any fault of ours.  Each is
+// defined here, in front of OpenSSL's own, which it calls.  What they allocate
+// still counts as memory that may leak: the judge is as strict as elsewhere.
 //
 // Include it in one source file only, and before a function is added, see the
 // defect in a program that calls libcurl alone.
@@ -32,7 +32,7 @@ Function* next(Function* /*type*/, const char* name) {
 extern "C" {
 
 // If it fails, libcurl forgets the BIO that it was to print to (seen in
-// x509_name_oneline() of 8.14.1).
+// x509_name_oneline() of 8.14.1, not in 8.22.0).
 int X509_NAME_print_ex(BIO* out, const X509_NAME* name, int indent,
                        unsigned long flags) {
   const allocations::Counting spared(false);
@@ -50,7 +50,7 @@ BIO* BIO_new(const BIO_METHOD* method) {
 }
 
 // It cannot report that it has failed.  The connection has no record layer
-// then, and SSL_set0_rbio() crashes (seen in OpenSSL 3.5.9).
+// then, and SSL_set0_rbio() crashes (seen in OpenSSL 3.5.9 and 3.6.5).
 void SSL_set_connect_state(SSL* connection) {
   const allocations::Counting spared(false);
   allocations::next(SSL_set_connect_state, "SSL_set_connect_state")(connection);
