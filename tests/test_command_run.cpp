@@ -301,12 +301,19 @@ BOOST_AUTO_TEST_CASE(lock_is_not_held_on_for_a_command_that_cannot_be_run) {
 // --- While it waits ----------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(who_holds_the_lock_is_told_to_one_who_waits) {
-  const Scene scene;
+  ScriptedServer server(
+      [](const SeenRequest& request) { return engine().forward(request); });
+  Whereabouts where = at(engine());
+  where.url = server.url();
+  const Scene scene(where);
   write_row(engine(), scene.name, live_record());
   const auto silent =
       scene.start("exec ddbmutex run -q $NAME -- echo in 2>$HERE/silent");
+  BOOST_TEST_REQUIRE(server.wait_for_requests(3));  // It waits.
   const auto run = scene.start("exec ddbmutex run $NAME -- echo in");
   BOOST_TEST(eventually([&] { return lines_of(scene.text_of("err")) > 0; }));
+  // Some seconds later, even the silent one would have spoken.
+  BOOST_TEST(server.wait_for_requests(server.request_count() + 30));
   const std::string said = scene.text_of("err");
   const auto words = all_matches(
       said, "^ddbmutex: waiting for the lock `" + scene.name +
