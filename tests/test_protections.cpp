@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(unlock_returns_although_the_resolver_hangs) {
   Aside unlocking([&] { mutex.unlock(); });
   BOOST_TEST(unlocking.ends());
   // The release, or another one after it, goes to the last address.
-  BOOST_TEST(eventually([&] { return count_of(server, "DeleteItem") == 1; }));
+  BOOST_TEST(eventually([&] { return count_of(server, "DeleteItem") >= 1; }));
   other.cancel();
   names.reset();
   server.release();
