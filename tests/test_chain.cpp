@@ -295,6 +295,29 @@ BOOST_AUTO_TEST_CASE(source_without_a_role_does_not_end_the_search) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(error_of_a_missing_profile_hints_at_its_heading) {
+  const struct {
+    const char *profile, *config, *credentials, *hint;
+  } cases[] = {
+      {"dev", "[dev]\nregion = eu-west-1\n", "",
+       "has no such profile (its [dev] lacks the prefix: [profile dev])"},
+      {"dev", "", "[profile dev]\naws_access_key_id = a\n",
+       "has no such profile (its [profile dev] should have no prefix: [dev])"},
+      {"a", "[profile a]\nrole_arn = x\nsource_profile = dev\n[dev]\n", "",
+       "has no such profile (its [dev] lacks the prefix: [profile dev])"},
+      {"dev", "[Profile dev]\n[devel]\n", "[dev2]\n", "has no such profile, "},
+  };
+  for (const auto& one : cases) {
+    Site site(aws());
+    site.write(".aws/config", one.config);
+    site.write(".aws/credentials", one.credentials);
+    ChainOptions options;
+    options.profile = one.profile;
+    const std::string text = said(asked(site.chain(options)));
+    BOOST_TEST(has(text, one.hint), text);
+  }
+}
+
 // What a comment behind a value has made unusable.
 BOOST_AUTO_TEST_CASE(
     error_of_a_value_with_a_comment_says_where_comments_stand) {
