@@ -86,10 +86,11 @@ BOOST_AUTO_TEST_CASE(nothing_goes_wrong_in_lives_that_found_a_defect) {
   }
 }
 
-// Neither connections that grow old or idle nor those that break need a name.
+// Connections that grow old or idle need no other, and those that break need no
+// name.
 BOOST_AUTO_TEST_CASE(locks_are_held_for_half_an_hour_without_name_resolution) {
-  for (const char* seed : {"1", "2", "3"}) {
-    const Ran ran = run_world(std::string("names ") + seed);
+  for (const char* life : {"names 1", "names 2", "refused 1", "refused 2"}) {
+    const Ran ran = run_world(life);
     BOOST_TEST(ran.said == "all locks were held\n");
     BOOST_TEST(ran.status == 0);
   }

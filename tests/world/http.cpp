@@ -176,14 +176,17 @@ void Exchange::finish(const Ending& ending) {
 // Finds a way to the service.  Returns false if there is none: a new connection
 // needs a name that resolves, or an address.
 bool Exchange::takes_next_way(bool resolved) {
+  World& world = World::the();
   const BootTime now = answer_.sent_at;
   const bool known =
       last_address_ != nullptr && !last_address_->of(url_).empty();
+  const bool refused = world.now() < world.host().no_connections_until;
   std::optional<Way> way = kept_.first_way(now);
   while (way) {
     way_ = *way;
     progress_.connects = way_ != Way::usual || !kept_.is_open();
-    if (!progress_.connects || resolved || way_ == Way::last_address) break;
+    const bool has_address = resolved || way_ == Way::last_address;
+    if (!progress_.connects || (has_address && !refused)) break;
     way = kept_.next_way(way_, now, resolved, known);
   }
   return way.has_value();

@@ -8,6 +8,7 @@
 //   world stories N [FIRST]  N lives, and a line for each: its story's hash
 //   world names N            locks are held while no host name resolves; N is
 //                            the seed
+//   world refused N          locks are held while no connection can be made
 //
 // The seeds begin with FIRST, which is drawn if it is left out.  The story of a
 // life that goes wrong is told (except by `until`).  The last line of the first
@@ -40,7 +41,7 @@ constexpr std::size_t kStories = 3;
 int usage() {
   std::fputs(
       "usage: world minutes N [FIRST] | lives N [FIRST] | until N [FIRST] |\n"
-      "  seed N [all] | stories N [FIRST] | names N\n",
+      "  seed N [all] | stories N [FIRST] | names N | refused N\n",
       stderr);
   return 2;
 }
@@ -117,8 +118,7 @@ int tell_hashes(std::uint64_t count, std::uint64_t first) {
   return status;
 }
 
-int hold_without_names(std::uint64_t seed) {
-  const std::string wrong = world::hold_without_names(seed);
+int tell_of_holding(const std::string& wrong) {
   std::printf("%s\n", wrong.empty() ? "all locks were held" : wrong.c_str());
   return wrong.empty() ? 0 : 1;
 }
@@ -133,7 +133,12 @@ int run(const std::vector<std::string>& words) {
   const std::uint64_t number = number_in(words[1]);
   const std::uint64_t first = words.size() == 3 ? number_in(words[2]) : drawn();
   if (words[0] == "stories") return tell_hashes(number, first);
-  if (words[0] == "names") return hold_without_names(number);
+  if (words[0] == "names") {
+    return tell_of_holding(world::hold_without_names(number));
+  }
+  if (words[0] == "refused") {
+    return tell_of_holding(world::hold_without_connections(number));
+  }
   world::Many many;
   many.first = first;
   if (words[0] == "minutes") {

@@ -64,8 +64,8 @@ struct Host {
   Time paused_until{};   // When the last such pause ends.
   // No message leaves or arrives until then.
   Time cut_off_until{};
-  // No name resolves until then.
-  Time no_names_until{};
+  // No name resolves until then; no connection can be made until then.
+  Time no_names_until{}, no_connections_until{};
 
  private:
   friend class World;
