@@ -273,7 +273,7 @@ struct TestClock {
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<TestClock>;
-  static constexpr bool is_steady = false;
+  [[maybe_unused]] static constexpr bool is_steady = false;
   static inline std::atomic<rep> shows{0};
   static time_point now() { return time_point(milliseconds(shows)); }
 };
