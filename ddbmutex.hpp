@@ -661,9 +661,9 @@ struct TableOptions {
   // characters or more; if a server repeats one, it is replaced by "(hidden)".
   // Characters are escaped as in Error::what().  The logger may call anything.
   // If it is slow, lines are left out; an exception is ignored.  It is not
-  // called once the Table is gone, which also takes that no call of a mutex is
-  // under way: before you destroy what the logger uses, join the threads that
-  // may still be in lock().  Default: nothing is logged.
+  // called once the Table is gone.  A call that is under way keeps the Table:
+  // before you destroy what the logger uses, join threads that may still be in
+  // lock().  Default: nothing is logged.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
   // --- The table's key ---
@@ -736,8 +736,8 @@ class Table {
   //
   // A static object that is made before the first Table is destroyed after
   // exit() has shut down OpenSSL.  Its destructor can still release a lock that
-  // is held, if the connection is still there.  All other calls fail with
-  // Errc::closed there.
+  // is held, if the connection is still there.  Calls that take, renew or ask
+  // fail with Errc::closed there.
   static std::shared_ptr<Table> standard();
 
   // Ends waiting calls of the table and its mutexes, and all later calls, with
@@ -874,9 +874,9 @@ inline std::error_code make_error_code(Errc code) noexcept {
 }
 
 // what() says which call failed, for which name and table, and why, on one line
-// of UTF-8.  After a loss, it also says how the lock was lost, and how long
-// ago. Control characters, and characters that reorder text or are invisible,
-// are escaped ("\n", "\u202e").
+// of UTF-8.  After a loss, that is how the lock was lost, and how long ago.
+// Control characters, and characters that reorder text or are invisible, are
+// escaped ("\n", "\u202e").
 class Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& what,

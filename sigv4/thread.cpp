@@ -80,7 +80,7 @@ void register_for_exit(const std::shared_ptr<Stoppable>& threads) {
   }
 }
 
-// OpenSSL documents that it returns 0 once it has cleaned up.
+// OpenSSL documents that this fails once it has cleaned up.
 bool openssl_is_gone() noexcept { return OPENSSL_init_crypto(0, nullptr) == 0; }
 
 }  // namespace sigv4
