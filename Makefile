@@ -7,9 +7,9 @@
 # make format     lays out all C++ as .clang-format says
 # make clean
 #
-# More in tests/README.md: make soak, torture, world, aws, mutants, fuzz, bench,
-# size, model, systems; in packaging/README.md: make amalgamation, deb, ways,
-# cross, small, abi.
+# More in tests/README.md: make soak, sanitizers, torture, world, aws, mutants,
+# fuzz, bench, size, model, systems; in packaging/README.md: make amalgamation,
+# deb, ways, cross, small, abi.
 #
 # Five variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd,
 # V=1 (shows each command), and WITH, the optional parts of README.md: "make
@@ -115,8 +115,8 @@ OF_BUILD = BUILD=$(BUILD) DDBMUTEX_BUILD=$(BUILD) FUZZ_BUILD=$(FUZZ_BUILD) \
 HOW := $(strip $(filter-out config=release CXX=g++ cxxstd=c++17,\
   config=$(config) CXX=$(CXX) cxxstd=$(cxxstd)))
 
-.PHONY: all programs fuzzers demo engine test soak torture world aws
-.PHONY: mutants fuzz bench size model systems parts sources format clean
+.PHONY: all programs fuzzers demo engine test soak sanitizers torture world
+.PHONY: aws mutants fuzz bench size model systems parts sources format clean
 .PHONY: build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -141,6 +141,8 @@ soak: setup-test setup-fuzz
 	@$(MAKE) $(BUILDING) programs
 	@$(MAKE) $(BUILDING) $(AS_FUZZ) fuzzers
 	@$(OF_BUILD) tests/soak
+sanitizers:
+	@tests/sanitizers
 torture: setup-test
 	@$(MAKE) $(BUILDING) programs
 	@$(OF_BUILD) $(BUILD)/tests/torture/torture \

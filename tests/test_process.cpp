@@ -537,15 +537,6 @@ BOOST_AUTO_TEST_CASE(child_waits_for_its_parents_lock) {
   BOOST_TEST(parent.agent.ask("try a") == "true");
 }
 
-// Not with AddressSanitizer.  If another thread of the parent is in the
-// sanitizer's allocator during the fork, the child hangs.  (A case that is only
-// disabled still runs if its suite is named.)
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DDBMUTEX_TESTS_WITH_ASAN
-#endif
-#endif
-#if !defined(__SANITIZE_ADDRESS__) && !defined(DDBMUTEX_TESTS_WITH_ASAN)
 BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well) {
   const Engine& engine = Engine::running(any_engine_kind());
   for (int i = 0; i < 4; ++i) {
@@ -556,7 +547,6 @@ BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well) {
     BOOST_TEST(storm.complaints() == "");
   }
 }
-#endif
 
 BOOST_AUTO_TEST_SUITE_END()
 
