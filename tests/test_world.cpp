@@ -30,7 +30,7 @@ using Json = rapidjson::Value;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr const char* kLives = "20";
 #else
 constexpr const char* kLives = "100";
