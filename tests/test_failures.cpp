@@ -687,7 +687,7 @@ BOOST_AUTO_TEST_CASE(failure_that_passes_is_nothing_to_warn_of) {
   TableOptions place = table_options(gate);
   place.logger = lines.logger();
   const auto table = with_clock(std::make_shared<Table>(place));
-  DdbMutex mutex(fresh_name(), unhurried(table));
+  DdbMutex mutex(fresh_name(), on_table(table));
   gate.once("PutItem", Gate::fails());
   mutex.lock();
   mutex.unlock();

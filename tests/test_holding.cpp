@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
 BOOST_AUTO_TEST_CASE(two_threads_give_up_both_levels_of_a_recursive_lock) {
   Gate gate;
   const std::string name = fresh_name();
-  Options options = unhurried(table_at(gate));
+  Options options = on_table(table_at(gate));
   options.recursive = true;
   options.keep_row = true;
   DdbMutex mutex(name, options);

@@ -371,7 +371,7 @@ BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
 BOOST_AUTO_TEST_CASE(time_too_long_for_nanoseconds_is_asked_for_as_it_is) {
   using std::chrono::hours;
   ScriptedServer server;
-  DdbMutex mutex("x", unhurried(table_at(server)));
+  DdbMutex mutex("x", on_table(table_at(server)));
   mutex.lock();
   const auto asks = [&](auto time) {
     const std::string soon = words(Errc::ends_too_soon);
@@ -396,7 +396,7 @@ BOOST_AUTO_TEST_CASE(wait_too_long_for_nanoseconds_is_not_cut_short) {
   write_row(engine, name,
             R"("uuid":{"S":"u"},"expires":{"N":"4000000000000000000"})");
   const auto table = table_at(engine);
-  Options options = unhurried(table);
+  Options options = on_table(table);
   options.request_timeout = 1s;  // The least that it waits.
   DdbMutex mutex(name, options);
   bool got = false;

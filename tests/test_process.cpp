@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_SUITE(randomness)
 BOOST_AUTO_TEST_CASE(locks_are_taken_with_openssls_randomness) {
   const WithoutRandomness without(true);
   Gate gate;
-  DdbMutex mutex(fresh_name(), unhurried(table_at(gate)));
+  DdbMutex mutex(fresh_name(), on_table(table_at(gate)));
   std::set<std::string> proofs;
   for (int i = 0; i < 3; ++i) {
     mutex.lock();
@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE(random_calls_of_six_threads_agree) {
         request.number % 17 == 0 && action_of(request) != "TransactWriteItems";
     return taken ? refusal(live_record()) : Reply{};
   });
-  DdbMutex mutex("m", unhurried(table_at(server)));
+  DdbMutex mutex("m", on_table(table_at(server)));
   const std::function<void(std::error_code&)> calls[] = {
       [&](std::error_code& ec) { (void)mutex.try_lock_for(5ms, ec); },
       [&](std::error_code& ec) { mutex.release(ec); },

@@ -567,7 +567,7 @@ BOOST_DATA_TEST_CASE(lease_is_over_when_a_newcomer_gets_the_lock, kEngines,
     BOOST_TEST((*table->inspect(name).left < 0s));
     BOOST_TEST(listed(*table).at(name).expired);
     // As a host that has just been started.
-    BOOST_TEST(DdbMutex(name, unhurried(new_table_at(engine))).try_lock());
+    BOOST_TEST(DdbMutex(name, on_table(new_table_at(engine))).try_lock());
   }
 }
 
@@ -959,14 +959,14 @@ using CallOnTable = std::function<void(const std::shared_ptr<Table>&)>;
 const std::map<std::string, CallOnTable>& calls_on_a_table() {
   static const auto ignore = [](const LockInfo&) { return true; };
   static const std::map<std::string, CallOnTable> all = {
-      {"lock", [](auto& table) { DdbMutex("x", unhurried(table)).lock(); }},
+      {"lock", [](auto& table) { DdbMutex("x", on_table(table)).lock(); }},
       {"try_lock_for",
        [](auto& table) {
-         BOOST_TEST(!DdbMutex("x", unhurried(table)).try_lock_for(1h));
+         BOOST_TEST(!DdbMutex("x", on_table(table)).try_lock_for(1h));
        }},
       {"try_lock_past_lease",
        [](auto& table) {
-         BOOST_TEST(!DdbMutex("x", unhurried(table)).try_lock_past_lease(1h));
+         BOOST_TEST(!DdbMutex("x", on_table(table)).try_lock_past_lease(1h));
        }},
       {"inspect", [](auto& table) { table->inspect("x"); }},
       {"list", [](auto& table) { table->list(ignore); }},
@@ -974,7 +974,7 @@ const std::map<std::string, CallOnTable>& calls_on_a_table() {
       {"AnyOf",
        [](auto& table) {
          ddbmutex::AnyOfOptions options;
-         options.each = unhurried(table);
+         options.each = on_table(table);
          BOOST_TEST(!ddbmutex::AnyOf(options).lock());
        }},
   };

@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(held_lock_is_no_error_for_who_gets_the_turn_too_late) {
     ScriptedServer server([&](const SeenRequest& request) {
       return hangs ? hanging() : held_by_another(request);
     });
-    DdbMutex mutex("x", unhurried(table_at(server)));
+    DdbMutex mutex("x", on_table(table_at(server)));
     const TestClock::time_point end{1h};
     std::string returned[3];
     const auto wait = [&](std::string& what, bool by_our_clock) {
@@ -326,7 +326,7 @@ BOOST_AUTO_TEST_CASE(silence_after_an_error_is_an_error_for_who_gets_the_turn) {
       };
       return reply;
     });
-    DdbMutex mutex("x", unhurried(table_at(server)));
+    DdbMutex mutex("x", on_table(table_at(server)));
     Aside first([&] { (void)mutex.try_lock_for(1h); });
     BOOST_TEST_REQUIRE(server.wait_for_requests(3));
     Aside second([&] { (void)mutex.try_lock_for(3s); });
