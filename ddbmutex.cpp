@@ -16,7 +16,6 @@
 #include "ddbmutex/lock/row.hpp"
 #include "ddbmutex/mutex_impl.hpp"
 #include "ddbmutex/table.hpp"
-#include "ddbmutex/table_setup.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/memory.hpp"
 #include "sigv4/profile.hpp"
@@ -224,27 +223,6 @@ lock::Mutex& DdbMutex::Impl::get() {
   return state.get(shared, settings(shared));
 }
 
-lock::Result DdbMutex::Impl::lock(const lock::WaitLimit& limit,
-                                  lock::Cancel* cancel) {
-  const BootTime start = BootClock::now();
-  lock::Result result = get().lock(limit, cancel);
-  if (result.answer.fault != dynamodb::Fault::wrong_key) return result;
-  const nanoseconds time = detail::request_timeout_of(options);
-  const BootTime now = BootClock::now();
-  BootTime by = now + time;
-  if (limit.left != nullptr) {
-    by = std::min(by, lock::add_saturating(now, limit.left(limit.at)));
-  } else if (limit.within > nanoseconds::zero()) {
-    by = std::min(by, lock::add_saturating(start, limit.within));
-  }
-  lock::TableState& shared = table->impl_->get();
-  const lock::Waits::One wait(shared.waits);
-  if (wait.waker() == nullptr) return result;
-  detail::explain_wrong_key({shared.client, shared.budget, by, wait.waker()},
-                            table->impl_->options, result.answer);
-  return result;
-}
-
 std::shared_ptr<lock::MutexSettings> DdbMutex::Impl::settings(
     lock::TableState& shared) const {
   const TableOptions& table_options = table->impl_->options;
@@ -387,12 +365,11 @@ bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
     impl->report(impl->unusable.get(), ec);
     return false;
   }
-  const lock::WaitLimit limit{deadline.within, deadline.left, deadline.at};
   lock::Result result;
   ErrorPtr error;
   const bool had_memory = sigv4::try_with_memory([&] {
-    result =
-        impl->lock(limit, wait != nullptr ? &wait->impl_->cancel : nullptr);
+    result = impl->get().lock({deadline.within, deadline.left, deadline.at},
+                              wait != nullptr ? &wait->impl_->cancel : nullptr);
     error = impl->error_of(result, "lock");
   });
   if (had_memory) {
@@ -407,7 +384,7 @@ bool DdbMutex::try_lock_past_lease(nanoseconds additional,
                                    std::error_code& ec) {
   bool locked = false;
   detail::run(impl_, ec, [&](Impl& impl) {
-    const lock::Result result = impl.lock(
+    const lock::Result result = impl.get().lock(
         {nanoseconds_of(additional), nullptr, nullptr, true}, nullptr);
     locked = result.verdict == Verdict::ours;
     return impl.error_of(result, "lock");

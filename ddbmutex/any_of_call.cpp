@@ -13,7 +13,6 @@
 #include "dynamodb/clock.hpp"
 #include "listing.hpp"
 #include "lock/protocol.hpp"
-#include "table_setup.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -308,7 +307,9 @@ ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
       std::min(deadline(), BootClock::now() + time), wait_.waker(), time};
   Answer told;
   answer.copy_fault_to(told);
-  detail::explain_wrong_key(context, impl_.table().options, told);
+  const TableOptions& table = impl_.table().options;
+  dynamodb::explain_wrong_key(context, table.name, table.key, table.sort_key,
+                              told);
   return detail::error_of(told, impl_.cannot_lock(), impl_.table().endpoint());
 }
 

@@ -68,7 +68,8 @@ class Call {
     answer.copy_fault_to(told);
     dynamodb::CallContext until_end = context();
     until_end.deadline = std::min(until_end.deadline, end_);
-    detail::explain_wrong_key(until_end, options_, told);
+    dynamodb::explain_wrong_key(until_end, options_.name, options_.key,
+                                options_.sort_key, told);
     return detail::error_of(told, cannot(), table_.client.endpoint());
   }
   // The same, or why locks cannot live in the table that the answer describes.
@@ -79,7 +80,8 @@ class Call {
       table_.client.set_table_key(TableKey::unknown);
     }
     if (ErrorPtr error = error_of(answer)) return error;
-    std::string wrong = detail::wrong_key(*answer.table, options_);
+    std::string wrong =
+        dynamodb::wrong_key(*answer.table, options_.key, options_.sort_key);
     table_.client.set_table_key(
         wrong.empty() ? TableKey::unknown : TableKey::wrong, std::move(wrong));
     return detail::unfit(*answer.table, options_);
@@ -205,7 +207,7 @@ bool Table::exists(std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "look at");
-    Answer answer = detail::describe_table(call.context(), options);
+    Answer answer = dynamodb::describe_table(call.context(), options.name);
     const bool is_going = answer.table && answer.table->status == "DELETING";
     if (is_going) answer.fault = Fault::no_table;
     there = answer.fault == Fault::none;

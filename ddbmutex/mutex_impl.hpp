@@ -45,9 +45,6 @@ struct DdbMutex::Impl : detail::ErrorReporter {
   Impl(std::string&& the_name, Options&& the_options);
 
   lock::Mutex& get();
-  // lock::Mutex::lock().  If the table's key is wrong, the answer says which
-  // key it has, if the time suffices to ask for that and the keys allow it.
-  lock::Result lock(const lock::WaitLimit& limit, lock::Cancel* cancel);
   const std::string& owner() const;
   // How an error begins.  `what`: "lock", "renew" and so on.
   std::string cannot_text(const char* what) const;

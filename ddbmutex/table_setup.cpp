@@ -138,7 +138,7 @@ CreationOutcome find_or_make(Pauses& pauses, const TableOptions& options,
   // was lost: the table that is there then may be somebody else's.
   std::optional<std::string> made;
   do {
-    answer = describe_table(pauses.context, options);
+    answer = dynamodb::describe_table(pauses.context, options.name);
     if (answer.fault == Fault::no_table) {
       answer = dynamodb::ask(pauses.context, Action::create_table,
                              create_table_body(options, how), nullptr,
@@ -195,40 +195,14 @@ void turn_on_clean_up(Pauses& pauses, const TableOptions& options,
   outcome.answer = std::move(answer);
 }
 
-// `the number "id"`
-std::string attribute_text(const std::string& name, std::string_view type) {
-  std::string_view kind = "attribute";
-  if (type == "S") kind = "string";
-  if (type == "N") kind = "number";
-  if (type == "B") kind = "binary";
-  return sigv4::join({"the ", kind, " ", sigv4::in_quotes(name)});
-}
-
-std::string key_text(const std::string& key, std::string_view type,
-                     const std::string& sort_key, std::string_view sort_type) {
-  const std::string text = attribute_text(key, type);
-  if (sort_key.empty()) return text + " alone";
-  return sigv4::join({text, " with ", attribute_text(sort_key, sort_type)});
-}
-
 }  // namespace
-
-std::string wrong_key(const dynamodb::TableDescription& table,
-                      const TableOptions& options) {
-  if (table.key.empty()) return {};
-  const std::string is =
-      key_text(table.key, table.key_type, table.sort_key, table.sort_key_type);
-  const std::string wanted = key_text(options.key, "S", options.sort_key, "S");
-  if (is == wanted) return {};
-  return sigv4::join(
-      {"its key is ", is, ", not ", wanted, " (options `key` and `sort_key`)"});
-}
 
 ErrorPtr unfit(const dynamodb::TableDescription& table,
                const TableOptions& options) {
   const std::string cannot =
       "cannot use table " + sigv4::in_quotes(options.name);
-  const std::string wrong = wrong_key(table, options);
+  const std::string wrong =
+      dynamodb::wrong_key(table, options.key, options.sort_key);
   if (!wrong.empty()) return error_of(Errc::wrong_table, cannot, wrong);
   if (!table.is_usable()) {
     return error_of(Errc::unready_table, cannot,
@@ -237,30 +211,6 @@ ErrorPtr unfit(const dynamodb::TableDescription& table,
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
   return error_of(Errc::replicated_table, cannot,
                   "a lock that is held in one region is free in another");
-}
-
-Answer describe_table(const CallContext& context, const TableOptions& options) {
-  sigv4::Text body;
-  JsonWriter json(body);
-  json.begin_object();
-  json.name("TableName").text(options.name);
-  json.end_object();
-  return dynamodb::ask(context, Action::describe_table, body, nullptr,
-                       dynamodb::read_table);
-}
-
-void explain_wrong_key(const CallContext& context, const TableOptions& options,
-                       Answer& answer) {
-  dynamodb::Client& client = context.client;
-  if (answer.fault != Fault::wrong_key || !client.should_describe_table()) {
-    return;
-  }
-  const Answer told = describe_table(context, options);
-  std::string wrong =
-      told.fault == Fault::none ? wrong_key(*told.table, options) : "";
-  if (wrong.empty()) return;
-  answer.message = wrong;
-  client.set_table_key(dynamodb::Client::TableKey::wrong, std::move(wrong));
 }
 
 CreationOutcome create_table(const CallContext& context,

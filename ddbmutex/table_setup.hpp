@@ -23,25 +23,10 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-// Which key the table has, if the options name another; else empty.  Also empty
-// if the table is being deleted and the description has no key.
-std::string wrong_key(const dynamodb::TableDescription& table,
-                      const TableOptions& options);
 // Why locks cannot live in the table: another key than the options name, its
 // state, or replicas.  Null if they can.
 ErrorPtr unfit(const dynamodb::TableDescription& table,
                const TableOptions& options);
-
-// The answer has the table, or the fault no_table.
-dynamodb::Answer describe_table(const dynamodb::CallContext& context,
-                                const TableOptions& options);
-
-// If the answer is that the table's key is wrong, and nobody has found out yet
-// which key it has, asks DescribeTable.  Puts that key into the answer's
-// message and into the client's memory.  Leaves the answer as it is if that
-// fails.
-void explain_wrong_key(const dynamodb::CallContext& context,
-                       const TableOptions& options, dynamodb::Answer& answer);
 
 struct CreationOutcome {
   // Has the table, or a fault.

@@ -207,7 +207,7 @@ std::string error_of_creation(const ScriptedServer& server, CleanUp clean_up) {
 BOOST_AUTO_TEST_CASE(actions_on_tables_are_sent_by_one_file_alone) {
   const std::map<std::string, std::string> senders = {
       // By exists() and create(); and once a GetItem found another key.
-      {"describe_table", "ddbmutex/table_setup.cpp"},
+      {"describe_table", "ddbmutex/dynamodb/ask.cpp"},
       // By create(), if DescribeTable found no table.
       {"create_table", "ddbmutex/table_setup.cpp"},
       // By create(), if it has made the table, or is asked for that by name.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "../../sigv4/text.hpp"
+#include "description.hpp"
 #include "item.hpp"
 
 namespace ddbmutex {
@@ -65,26 +66,34 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
   }
 }
 
+Answer describe_table(const CallContext& context, std::string_view table) {
+  sigv4::Text body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TableName").text(table);
+  json.end_object();
+  return dynamodb::ask(context, Action::describe_table, body, nullptr,
+                       read_table);
+}
+
+void explain_wrong_key(const CallContext& context, std::string_view table,
+                       const std::string& key, const std::string& sort_key,
+                       Answer& answer) {
+  Client& client = context.client;
+  if (answer.fault != Fault::wrong_key || !client.should_describe_table()) {
+    return;
+  }
+  const Answer told = describe_table(context, table);
+  std::string wrong;
+  if (told.fault == Fault::none) wrong = wrong_key(*told.table, key, sort_key);
+  if (wrong.empty()) return;
+  answer.message = wrong;
+  client.set_table_key(Client::TableKey::wrong, std::move(wrong));
+}
+
 // --- Pages of items --------------------------------------------------------
 
 namespace {
-
-// Requests the first `count` of these attributes.  Expressions call them "#0",
-// "#1" and so on, because a name may be one of DynamoDB's reserved words.
-void write_projection(JsonWriter& json, const std::vector<std::string>& names,
-                      std::size_t count) {
-  sigv4::Text projection;
-  for (std::size_t i = 0; i < count; ++i) {
-    projection += i == 0 ? "#" : ", #";
-    projection += sigv4::Digits(i);
-  }
-  json.name("ProjectionExpression").text(projection);
-  json.name("ExpressionAttributeNames").begin_object();
-  for (std::size_t i = 0; i < count; ++i) {
-    json.name(sigv4::join({"#", sigv4::Digits(i)})).text(names[i]);
-  }
-  json.end_object();
-}
 
 // The body of a GetItem that only a table with the selection's key accepts.
 // Which item it names does not matter.
@@ -99,22 +108,33 @@ sigv4::Text write_key_check(const Selection& selection) {
     write_text(json, "-");
   }
   json.end_object();
-  write_projection(json, selection.attributes, selection.key_attributes);
   json.end_object();
   return body;
 }
 
-// The body of a Scan or Query.  `count`: how many of the selection's attributes
-// to request.  `start`: empty for the first page.
+// The body of a Scan or Query.  Expressions call attributes "#0", "#1" and so
+// on, because a name may be one of DynamoDB's reserved words.  `count`: how
+// many of the selection's attributes to request.  `start`: empty for the first
+// page.
 sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
                        const Item& start) {
-  sigv4::Text body;
+  const std::vector<std::string>& names = selection.attributes;
+  sigv4::Text body, projection;
   JsonWriter json(body);
   json.begin_object();
   json.name("TableName").text(selection.table);
   json.name("ConsistentRead").boolean(true);
   json.name("Limit").number(limit);
-  write_projection(json, selection.attributes, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    projection += i == 0 ? "#" : ", #";
+    projection += sigv4::Digits(i);
+  }
+  json.name("ProjectionExpression").text(projection);
+  json.name("ExpressionAttributeNames").begin_object();
+  for (std::size_t i = 0; i < count; ++i) {
+    json.name(sigv4::join({"#", sigv4::Digits(i)})).text(names[i]);
+  }
+  json.end_object();
   if (selection.exact_key) {
     json.name("KeyConditionExpression").text("#0 = :key");
   } else if (!selection.prefix.empty()) {
@@ -222,11 +242,10 @@ bool Items::has_right_key() {
   if (!selection_.checks_key || client().table_key_is_right()) return true;
   page_ =
       dynamodb::ask(context_, Action::get_item, write_key_check(selection_));
-  if (page_.fault != Fault::none && page_.fault != Fault::access_denied) {
-    return false;
-  }
-  page_ = Answer();
-  return true;
+  const bool goes_on =
+      page_.fault == Fault::none || page_.fault == Fault::access_denied;
+  if (goes_on) page_ = Answer();
+  return goes_on;
 }
 
 void Items::read_next_page() {
@@ -237,8 +256,7 @@ void Items::read_next_page() {
   const nanoseconds time = std::min(page_time_, BootTime::max() - now);
   context_.deadline = std::min(deadline_, now + time);
   cut_short_ = context_.deadline_now() - now < context_.request_timeout;
-  const bool is_first = start_.empty();
-  if (is_first && !has_right_key()) return;
+  if (start_.empty() && !has_right_key()) return;
   ask_for_page();
   if (page_.fault != Fault::none || !page_.item) return;
   if (are_same_key(start_, *page_.item)) {

@@ -65,6 +65,17 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
            bool* maybe_applied = nullptr, Reader reader = nullptr,
            const Wanted& wanted = {});
 
+// The answer has the table, or the fault no_table.
+Answer describe_table(const CallContext& context, std::string_view table);
+
+// If the answer is that the table's key is wrong, and nobody has found out yet
+// which key it has, asks DescribeTable.  Puts that key into the answer's
+// message and into the client's memory.  Leaves the answer as it is if that
+// fails.
+void explain_wrong_key(const CallContext& context, std::string_view table,
+                       const std::string& key, const std::string& sort_key,
+                       Answer& answer);
+
 // The most values in all items of a page, members included.  Limits the memory
 // of a parsed page.
 constexpr std::size_t kMostValuesInPage = 5 * kMostOthers;

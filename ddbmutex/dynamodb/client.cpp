@@ -228,6 +228,7 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
 void Client::set_table_key(TableKey key, std::string&& why) {
   const std::lock_guard guard(mutex_);
   table_key_ = key;
+  table_key_is_described_ = true;
   table_key_since_ = BootClock::now();
   table_key_problem_ = std::move(why);
 }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string_view>
 
+#include "../../sigv4/text.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
@@ -66,7 +68,34 @@ bool read_description(Value value, TableDescription& table) {
   return read_replicas(value, table);
 }
 
+// `the number "id"`
+std::string attribute_text(const std::string& name, std::string_view type) {
+  std::string_view kind = "attribute";
+  if (type == "S") kind = "string";
+  if (type == "N") kind = "number";
+  if (type == "B") kind = "binary";
+  return sigv4::join({"the ", kind, " ", sigv4::in_quotes(name)});
+}
+
+std::string key_text(const std::string& key, std::string_view type,
+                     const std::string& sort_key, std::string_view sort_type) {
+  const std::string text = attribute_text(key, type);
+  if (sort_key.empty()) return text + " alone";
+  return sigv4::join({text, " with ", attribute_text(sort_key, sort_type)});
+}
+
 }  // namespace
+
+std::string wrong_key(const TableDescription& table, const std::string& key,
+                      const std::string& sort_key) {
+  if (table.key.empty()) return {};
+  const std::string is =
+      key_text(table.key, table.key_type, table.sort_key, table.sort_key_type);
+  const std::string wanted = key_text(key, "S", sort_key, "S");
+  if (is == wanted) return {};
+  return sigv4::join(
+      {"its key is ", is, ", not ", wanted, " (options `key` and `sort_key`)"});
+}
 
 void read_table(Value body, const Wanted&, Answer& answer) {
   const auto table = std::make_shared<TableDescription>();

@@ -39,6 +39,12 @@ struct TableDescription {
   bool eventual_replicas = false;
 };
 
+// Which key the table has, if it is not these attributes, of strings; else
+// empty.  Also empty if the table is being deleted and the description has no
+// key.  `sort_key` is empty if there should be none.
+std::string wrong_key(const TableDescription& table, const std::string& key,
+                      const std::string& sort_key);
+
 // The Reader of DescribeTable, CreateTable and DeleteTable.
 void read_table(Value body, const Wanted&, Answer& answer);
 

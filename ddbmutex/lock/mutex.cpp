@@ -12,6 +12,7 @@
 #include "../../sigv4/http_answer.hpp"
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/waiting.hpp"
+#include "../dynamodb/ask.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -78,6 +79,7 @@ class Mutex::Acquisition {
   void warn_of_outage(const Answer& answer, BootTime retry_until);
   bool pause(bool failing);
   void judge();
+  void explain_wrong_key();
   void become_holder();
   void leave_nothing_behind();
 
@@ -270,8 +272,20 @@ void Mutex::Acquisition::take() {
   if (result_.verdict == Verdict::again) {
     out_of_patience();  // Then all calls that wait have the same error.
     attempt_.front().answer().copy_fault_to(result_.answer);
+    if (result_.answer.fault == Fault::wrong_key) explain_wrong_key();
   }
   leave_nothing_behind();
+}
+
+// Makes the answer say which key the table has, if the time suffices.
+void Mutex::Acquisition::explain_wrong_key() {
+  const nanoseconds time = settings_.request_timeout;
+  const BootTime by = std::min(end(), BootClock::now() + time);
+  const RowTarget& place = settings_.place;
+  dynamodb::explain_wrong_key(
+      {settings_.client, settings_.budget, by, &waker_, time}, place.table,
+      place.key_name, place.sort_name, result_.answer);
+  ended();
 }
 
 // The time to wait begins when the first record that was seen is stale.

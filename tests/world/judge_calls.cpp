@@ -192,7 +192,8 @@ void Judge::check_key(const Call& call, const Result& result) {
       std::none_of(calls_.begin(), calls_.end(), [&](const Call& other) {
         return other.since.process == call.since.process;
       });
-  if (call.key_is_known && is_told && is_only_one && call.table->only &&
+  // While a call awaits its turn, others may ask which key the table has.
+  if (call.key_is_known && is_told && asks && is_only_one && call.table->only &&
       prompt() && call.since.process->requests != call.requests) {
     wrong("a table is asked whose key is known to be wrong", text_of(call));
   }

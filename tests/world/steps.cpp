@@ -786,6 +786,7 @@ void Steps::inspect() {
 void Steps::list() {
   TableCall one(turn_.mutex, "list()");
   if (one.table == nullptr) return;
+  one.call.needs_key = true;
   std::map<std::string, int> listed;
   one.call.listed = &listed;
   program_.call(one.call, turn_.random.chance(0.3), [&](std::error_code& ec) {
