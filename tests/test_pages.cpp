@@ -356,7 +356,7 @@ void make_report(const Home& home, const std::string& macros) {
   const std::string page = read_file("README.md");
   const Words files =
       all_matches(between(page, "\nCopy ", " next to"), "`([^`]+)`");
-  BOOST_TEST(files.size() == 4u);
+  BOOST_TEST(files.size() == 5u);
   for (const std::string& file : files) {
     fs::copy(project() / file, home.root / file, fs::copy_options::recursive);
   }
