@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "ddbmutex/dynamodb/clock.hpp"
 #include "ddbmutex/lock/protocol.hpp"
 #include "ddbmutex/lock/row.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/words.hpp"
 
 using namespace ddbmutex;
@@ -26,8 +29,10 @@ using lock::Observation;
 using lock::Reply;
 using lock::Request;
 using lock::Row;
+using lock::Verdict;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
+using tests::all_matches;
 using tests::word;
 
 namespace {
@@ -1200,6 +1205,120 @@ BOOST_AUTO_TEST_CASE(lease_of_a_row_that_is_kept_or_told_is_not_handed_over) {
   const Row row = told.own_row();
   BOOST_TEST(told.hear(Reply::Outcome::done, &row) == "ours");
   BOOST_TEST(!told.lease.hand_over(told.now, 9));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Servers whose clocks differ ---------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(differing_dates)
+
+namespace {
+
+// Locks of one table that are renewed at half of their leases.  Some answers'
+// Dates are wrong.
+class Fleet {
+ public:
+  Fleet(std::chrono::seconds ttl, double share, nanoseconds wrong_by)
+      : ttl_(ttl), share_(share), wrong_by_(wrong_by) {
+    for (int i = 0; i < 60; ++i) {
+      locks_.push_back({Lease("lock " + std::to_string(i), ttl_), {}, {}});
+      exchange(locks_.back(), Call::take);
+      // The first renewal comes early, at random.
+      locks_.back().due =
+          now_ + ttl_ / 4 + milliseconds(random_() % (ttl_.count() / 4));
+    }
+  }
+
+  // Whether all locks are held all that time.
+  bool stays_held(nanoseconds time) {
+    const BootTime end = now_ + time;
+    while (now_ < end) {
+      Lock& next = *std::min_element(
+          locks_.begin(), locks_.end(),
+          [](const Lock& a, const Lock& b) { return a.due < b.due; });
+      now_ = std::max(now_, next.due);
+      for (const Lock& lock : locks_) {
+        if (lock.lease.claim_end() <= now_) return false;
+      }
+      exchange(next, Call::renew);
+      next.due = now_ + ttl_ / 2;
+    }
+    return true;
+  }
+
+ private:
+  struct Lock {
+    Lease lease;
+    BootTime due;
+    ServiceTime stamp;
+  };
+
+  void exchange(Lock& lock, Call call) {
+    Verdict verdict = Verdict::again;
+    while (verdict == Verdict::again) verdict = answer(lock, call);
+  }
+
+  Verdict answer(Lock& lock, Call call) {
+    const BootTime sent = now_;
+    const Request request = lock.lease.next(call, sent, clock_, nobody_);
+    now_ += 5ms;
+    clock_.receive(sent, now_, date());
+    for (Lock& other : locks_) other.lease.apply(clock_);
+    Reply reply;
+    reply.outcome = Reply::Outcome::done;
+    reply.received = now_;
+    if (request.verb == Request::Verb::look) {
+      const bool is_there = lock.stamp != ServiceTime();
+      reply.row = std::make_unique<const Row>(
+          is_there ? record(lock.lease.uuid(), lock.stamp) : kNone);
+    } else {
+      lock.stamp = request.stamp;
+    }
+    return lock.lease.receive(std::move(reply), clock_, nobody_);
+  }
+
+  ServiceTime date() {
+    const bool is_wrong = chance_(random_) < share_;
+    return std::chrono::floor<std::chrono::seconds>(
+        kDate + (now_ - kStart) + (is_wrong ? wrong_by_ : nanoseconds(0)));
+  }
+
+  const milliseconds ttl_;
+  const double share_;
+  const nanoseconds wrong_by_;
+  std::mt19937 random_{1};
+  std::uniform_real_distribution<double> chance_;
+  BootTime now_ = kStart;
+  ServiceClock clock_;
+  Observation nobody_;
+  std::vector<Lock> locks_;
+};
+
+bool is_enough(int ttl, double share, double wrong_by_s) {
+  const auto wrong_by =
+      nanoseconds(static_cast<std::int64_t>(wrong_by_s * 1e9));
+  return Fleet(std::chrono::seconds(ttl), share, wrong_by).stays_held(10min) &&
+         Fleet(std::chrono::seconds(ttl), share, -wrong_by).stays_held(10min);
+}
+
+}  // namespace
+
+// The rows of the table in ddbmutex/README.md, and that it takes so much.
+BOOST_AUTO_TEST_CASE(leases_of_the_stated_length_do_not_end_early) {
+  const std::string page = tests::read_file("ddbmutex/README.md");
+  const auto differences =
+      all_matches(page, R"(^\| ([\d.]+) s \| \d+ s \| \d+ s \|$)");
+  const auto few = all_matches(page, R"(^\| [\d.]+ s \| (\d+) s \| \d+ s \|$)");
+  const auto half =
+      all_matches(page, R"(^\| [\d.]+ s \| \d+ s \| (\d+) s \|$)");
+  BOOST_TEST_REQUIRE(differences.size() == 5u);
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    const double wrong_by_s = std::stod(differences[i]);
+    BOOST_TEST(is_enough(std::stoi(few[i]), 0.01, wrong_by_s), wrong_by_s);
+    BOOST_TEST(is_enough(std::stoi(half[i]), 0.5, wrong_by_s), wrong_by_s);
+    BOOST_TEST(!is_enough(std::stoi(half[i]) / 2, 0.5, wrong_by_s), wrong_by_s);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
