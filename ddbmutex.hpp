@@ -737,7 +737,7 @@ class Table {
   // A static object that is made before the first Table is destroyed after
   // exit() has shut down OpenSSL.  Its destructor can still release a lock that
   // is held, if the connection is still there.  Calls that take, renew or ask
-  // fail with Errc::closed there.
+  // fail in it with Errc::closed.
   static std::shared_ptr<Table> standard();
 
   // Ends waiting calls of the table and its mutexes, and all later calls, with
@@ -965,12 +965,12 @@ struct LockInfo {
   // 1970.  After the year 2096 if the row does not say; 0 if it was released.
   std::chrono::nanoseconds expires{0};
   // The lease has been over for so long that a host that asks for the lock now
-  // gets it, even if it has never seen this record.  See above how long that
-  // is.  Always false if the row does not say when the lease ends.
+  // gets it, even if it has never seen this record ("How it works", above, says
+  // how long).  Always false if the row does not say when the lease ends.
   bool expired = false;
   // How long the lease still lasts by DynamoDB's clock; less than 0 if it is
-  // over.  Without calendar_margin, if the record has a `lease`.  Not set if it
-  // was released, or if the record or the answer does not say.
+  // over.  If the record has a `lease`, calendar_margin does not count.  Not
+  // set if it was released, or if the record or the answer does not say.
   std::optional<std::chrono::milliseconds> left{};
   // How long ago the lock was last taken or renewed, by DynamoDB's clock.  (No
   // record says how long it has been held.)  Not set if it was released, or if
@@ -1040,7 +1040,7 @@ struct Deadline {
   const void* at = nullptr;
 };
 
-// From 0 up to less than max(), which means for ever.
+// From 0 up to less than max(), which means for ever; `of_nan` for NaN.
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration,

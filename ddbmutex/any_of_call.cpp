@@ -305,12 +305,13 @@ ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
   const dynamodb::CallContext context{
       shared_.table.client, shared_.table.budget,
       std::min(deadline(), BootClock::now() + time), wait_.waker(), time};
-  Answer told;
-  answer.copy_fault_to(told);
+  Answer explained;
+  answer.copy_fault_to(explained);
   const TableOptions& table = impl_.table().options;
   dynamodb::explain_wrong_key(context, table.name, table.key, table.sort_key,
-                              told);
-  return detail::error_of(told, impl_.cannot_lock(), impl_.table().endpoint());
+                              explained);
+  return detail::error_of(explained, impl_.cannot_lock(),
+                          impl_.table().endpoint());
 }
 
 // Null if the call goes on.

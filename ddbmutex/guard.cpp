@@ -65,8 +65,7 @@ const char* remark_on(const Answer& answer) {
   }
 }
 
-// Null if the writes were made.
-// `loss`: how the lock was lost, if it was.
+// Null if the writes were made.  `loss`: how the lock was lost, if it was.
 ErrorPtr error_of_write(const Answer& answer, const std::string& cannot,
                         const std::string& endpoint, std::string_view loss) {
   switch (answer.fault) {

@@ -64,13 +64,13 @@ class Call {
     if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
       return error_of(Errc::closed);
     }
-    Answer told;
-    answer.copy_fault_to(told);
+    Answer explained;
+    answer.copy_fault_to(explained);
     dynamodb::CallContext until_end = context();
     until_end.deadline = std::min(until_end.deadline, end_);
     dynamodb::explain_wrong_key(until_end, options_.name, options_.key,
-                                options_.sort_key, told);
-    return detail::error_of(told, cannot(), table_.client.endpoint());
+                                options_.sort_key, explained);
+    return detail::error_of(explained, cannot(), table_.client.endpoint());
   }
   // The same, or why locks cannot live in the table that the answer describes.
   // Remembers whether the key is wrong.
@@ -130,7 +130,7 @@ class Call {
   const char* const what_;
   const std::string* const name_;
   const lock::Waits::One wait_;
-  const BootTime end_;  // Its patience is over.
+  const BootTime end_;  // When TableOptions::patience is over.
 };
 
 // `name`: only the locks of this name, of all sort values; null: all locks.

@@ -134,19 +134,19 @@ CreationOutcome find_or_make(Pauses& pauses, const TableOptions& options,
                              const Creation& how) {
   CreationOutcome outcome;
   Answer& answer = outcome.answer;
-  // The id of the table that was made.  Not set if the answer to CreateTable
-  // was lost: the table that is there then may be somebody else's.
-  std::optional<std::string> made;
+  // The id of the table that this call has made.  Not set if the answer to
+  // CreateTable was lost: then the table may be somebody else's.
+  std::optional<std::string> made_id;
   do {
     answer = dynamodb::describe_table(pauses.context, options.name);
     if (answer.fault == Fault::no_table) {
       answer = dynamodb::ask(pauses.context, Action::create_table,
                              create_table_body(options, how), nullptr,
                              dynamodb::read_table);
-      if (answer.fault == Fault::none) made = answer.table->id;
+      if (answer.fault == Fault::none) made_id = answer.table->id;
     }
     const bool there = answer.fault == Fault::none;
-    outcome.done.made = there && made == answer.table->id;
+    outcome.done.made = there && made_id == answer.table->id;
     if (there && !answer.table->is_passing()) return outcome;
     if (!there && answer.fault != Fault::table_in_use) return outcome;
   } while (pauses.pause(answer));

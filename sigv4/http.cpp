@@ -100,6 +100,14 @@ std::vector<Element> room_for(std::size_t count) {
   return room;
 }
 
+using UrlPart = std::unique_ptr<char, void (*)(void*)>;
+
+UrlPart part_of(CURLU* url, CURLUPart which, unsigned flags) {
+  char* found = nullptr;
+  curl_url_get(url, which, &found, flags);
+  return {found, &curl_free};
+}
+
 void* new_multi() {
   init_http();
   return curl_multi_init();
@@ -314,7 +322,7 @@ void Exchange::act_if_due(BootTime now) {
     act(CURL_SOCKET_TIMEOUT, 0);
   } else if (resolve_by_ <= now) {
     resolve_by_ = kNever;
-    if (!resolved()) takes_next_way(false);
+    if (!resolved()) try_next_way(false);
   } else if (stall_check_ <= now) {
     // When an address has not answered in time, libcurl 7.88 chooses the next
     // one of the name, but sets no timer to connect to it.  Without a timer,
@@ -447,7 +455,7 @@ bool Exchange::has_spoken() const {
 bool Exchange::resolved() const { return sent() || progress_.connects; }
 
 // Tries the next way to the server.  Returns false if there is none.
-bool Exchange::takes_next_way(bool resolved) {
+bool Exchange::try_next_way(bool resolved) {
   const BootTime now = BootClock::now();
   std::string address;
   try_with_memory([&] {
@@ -474,8 +482,9 @@ void Exchange::begin_again() {
   finish({Transport::unreachable, kNoMemory});
 }
 
-// As libcurl wants to be told it: any host that is connected to at this port,
-// the server or its proxy, has this address.
+// Writes it as an entry of CURLOPT_RESOLVE.  `*`: whatever host this port is
+// used of, the server or its proxy, has this address.  `+`: libcurl forgets the
+// entry as it forgets names, after a minute (http_setup.cpp).
 void Exchange::remember_address() {
   char* address = nullptr;
   long port = 0;
@@ -490,23 +499,20 @@ void Exchange::remember_address() {
   });
 }
 
-// Gives libcurl the address, for a minute.  libcurl 8.16 remembers that a name
-// did not resolve, which has to go first.
+// Lists the address for libcurl.  The first entry removes the host's name,
+// because libcurl 8.16 remembers that it did not resolve.
 bool Exchange::list_address(const std::string& address) {
-  char *host = nullptr, *port = nullptr;
-  curl_url_get(parsed_url_, CURLUPART_HOST, &host, 0);
-  curl_url_get(parsed_url_, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
-  bool good = host != nullptr && port != nullptr;
-  curl_slist* list = nullptr;
-  good = good && try_with_memory([&] {
-           const std::string name = sigv4::join({"-", host, ":", port});
-           list = curl_slist_append(nullptr, name.c_str());
-         });
-  addresses_.reset(list);
-  curl_free(host);
-  curl_free(port);
-  return good && list != nullptr &&
-         curl_slist_append(list, address.c_str()) != nullptr;
+  const UrlPart host = part_of(parsed_url_, CURLUPART_HOST, 0);
+  const UrlPart port = part_of(parsed_url_, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  if (host == nullptr || port == nullptr) return false;
+  std::string removal;
+  const bool had_memory = try_with_memory([&] {
+    removal = sigv4::join({"-", host.get(), ":", port.get()});
+  });
+  if (!had_memory) return false;
+  addresses_.reset(curl_slist_append(nullptr, removal.c_str()));
+  return addresses_ != nullptr &&
+         curl_slist_append(addresses_.get(), address.c_str()) != nullptr;
 }
 
 // -- The answer ---------------------------------------------------------------
@@ -574,8 +580,8 @@ void Exchange::take_result() {
   const bool failed = code != CURLE_OK || progress_.stopped != Stop::none;
   if (progress_.stopped == Stop::spoke_first && !progress_.connects) {
     begin_again();  // On a new connection: libcurl has closed the kept one.
-  } else if (failed && !sent() && takes_next_way(resolved())) {
-    return;
+  } else if (failed && !sent() && try_next_way(resolved())) {
+    return;  // The exchange goes on in that way.
   } else if (progress_.stopped != Stop::none) {
     finish(ending_of_stop());
   } else if (code != CURLE_OK) {

@@ -194,7 +194,7 @@ class Exchange {
   Ending ending_of_stop() const;
   Ending ending_of_error(int code) const;
   bool resolved() const;
-  bool takes_next_way(bool resolved);
+  bool try_next_way(bool resolved);
   void begin_again();
   void remember_address();
   bool list_address(const std::string& address);

@@ -22,7 +22,7 @@ namespace sigv4 {
 namespace {
 
 // How long libcurl remembers the addresses of a name, at most.
-constexpr std::chrono::minutes kNames{1};
+constexpr std::chrono::minutes kMaxNameAge{1};
 
 struct Option {
   CURLoption option;
@@ -82,10 +82,10 @@ bool Exchange::set_options(const HttpOptions& options) {
   curl_easy_setopt(easy_, CURLOPT_PROTOCOLS,
                    static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-  // A new connection is to notice a new address.
+  // A connection that replaces an old one is to notice a new address.
   const auto age = std::chrono::duration_cast<std::chrono::seconds>(
-      std::clamp<std::chrono::milliseconds>(options.max_age,
-                                            std::chrono::seconds(0), kNames));
+      std::clamp<std::chrono::milliseconds>(
+          options.max_age, std::chrono::seconds(0), kMaxNameAge));
   curl_easy_setopt(easy_, CURLOPT_DNS_CACHE_TIMEOUT,
                    static_cast<long>(age.count()));
   // libcurl would read the variables for proxies even in a set-uid program.

@@ -63,8 +63,9 @@ bool is_no_control(char c) {
   return byte >= 0x20 && byte != 0x7F;
 }
 
-// A heading up to the first comment mark that follows a blank.  Other lines
-// have no comment behind them: botocore, too, takes a value as it stands.
+// A heading up to the first comment mark that follows a blank.  Only headings
+// may have a comment behind them: a value is taken as it stands, as by
+// botocore.
 std::string_view without_comment(std::string_view line) {
   for (std::size_t i = 1; i < line.size(); ++i) {
     if (sigv4::is_one_of(line[i], kCommentMarks) &&
@@ -149,6 +150,7 @@ const char* Parser::add_section(std::string_view text) {
   const bool named =
       !section_.empty() && sigv4::consists_of(section_, is_no_control);
   const bool wanted = named && is_wanted();
+  // This heading is kept without its properties, for Profile::heading_hint().
   const bool lacks_prefix = named && !wanted && kind_ == kProfileKind;
   if (lacks_prefix) kind_ = {};
   if (wanted || lacks_prefix) add_entry({}, {});

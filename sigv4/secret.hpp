@@ -85,8 +85,8 @@ std::string redacted(std::string_view text, const Secrets& secrets);
 //   use(file.text);
 struct SecretFile {
   SecretFile() = default;
-  // If there is no memory to read it, ~SecretFile() wipes what was read: the
-  // object exists once SecretFile() has made it.
+  // Calls SecretFile() first, so that the destructor runs, and wipes what was
+  // read, also if memory runs out in read().
   SecretFile(const std::string& path, std::size_t most_bytes) : SecretFile() {
     read(path, most_bytes);
   }

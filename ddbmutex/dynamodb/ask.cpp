@@ -83,9 +83,9 @@ void explain_wrong_key(const CallContext& context, std::string_view table,
   if (answer.fault != Fault::wrong_key || !client.should_describe_table()) {
     return;
   }
-  const Answer told = describe_table(context, table);
-  std::string wrong;
-  if (told.fault == Fault::none) wrong = wrong_key(*told.table, key, sort_key);
+  const Answer description = describe_table(context, table);
+  if (description.fault != Fault::none) return;
+  std::string wrong = wrong_key(*description.table, key, sort_key);
   if (wrong.empty()) return;
   answer.message = wrong;
   client.set_table_key(Client::TableKey::wrong, std::move(wrong));
@@ -236,8 +236,8 @@ void Items::ask_for_page() {
 }
 
 // Asks whether the table's key is the selection's.  False if it is not, or if
-// the question fails; page_ then says why.  Whoever may not ask goes on without
-// knowing.
+// the question fails; page_ then says why.  True if the AWS keys do not allow
+// the question: the Scan may be allowed nevertheless.
 bool Items::has_right_key() {
   if (!selection_.checks_key || client().table_key_is_right()) return true;
   page_ =

@@ -24,7 +24,7 @@ using sigv4::Transport;
 
 namespace {
 
-// Failures of less time are logged one by one, for debugging only.
+// Failures that last for less than this are only logged one by one, as debug.
 constexpr std::chrono::seconds kQuietFor{1};
 
 bool is_about_keys(Fault fault) {

@@ -122,9 +122,9 @@ class Client {
   // an item, Scan or Query, send nothing.  Their answer is wrong_key with the
   // message `why`.
   void set_table_key(TableKey key, std::string&& why = {});
-  // True once each time that a GetItem has found the key wrong.  DynamoDB's
-  // words do not say which key the table has; the caller should find out, and
-  // pass it to set_table_key().
+  // True for the first call after a GetItem has found the key wrong. DynamoDB's
+  // message does not say which key the table has.  That caller should ask
+  // DescribeTable, and pass what it finds to set_table_key().
   bool should_describe_table() {
     return !table_key_is_described_.exchange(true);
   }
@@ -132,9 +132,9 @@ class Client {
   // nothing.
   void answer_if_table_key_is_wrong(Pending& pending);
 
-  // Logs that requests have failed since then, and until when they are
-  // repeated, if there is a logger.  Once for each `warned`, and not in the
-  // first second.
+  // Logs that requests have been failing since `since` and are repeated until
+  // `until`, and sets `warned`.  Does nothing if `warned` is set, in the first
+  // second, or without a logger.
   void warn_of_failing(const Answer& last, BootTime since, BootTime until,
                        bool& warned) const;
 

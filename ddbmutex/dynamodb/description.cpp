@@ -37,9 +37,10 @@ bool read_key(Value element, Value description, TableDescription& table) {
   const bool first = role == "HASH";
   if (!first && role != "RANGE") return false;
   std::string& part = first ? table.key : table.sort_key;
+  std::string& type = first ? table.key_type : table.sort_key_type;
   if (name.empty() || !part.empty()) return false;
   part = name;
-  (first ? table.key_type : table.sort_key_type) = type_of(description, name);
+  type = type_of(description, name);
   return true;
 }
 

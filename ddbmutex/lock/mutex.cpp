@@ -97,7 +97,7 @@ class Mutex::Acquisition {
   OneAttempt attempt_;  // None once it is clear what became of it.
   sigv4::Backoff polls_;
   bool queued_ = false;  // In line, or has the turn and is not the holder yet.
-  bool asked_ = false;   // It has had the turn, and has used it.
+  bool asked_ = false;   // It has had the turn, and has asked DynamoDB.
   bool busy_ = false;    // The lock was another's when last seen.
 };
 
@@ -196,7 +196,7 @@ bool Mutex::Acquisition::wait_for_turn() {
 bool Mutex::Acquisition::leave_queue() {
   const Guard guard(mutex_.mutex_);
   queued_ = false;
-  // An error is the latest that is known, so the next thread asks for itself.
+  // After an error it is not known whether another host still holds the lock.
   if (asked_) mutex_.found_held_ = busy_ && result_.verdict != Verdict::again;
   const bool has_lock = waiter_.has_lock();
   const bool holds = has_lock && mutex_.queue_.become_holder(waiter_);
@@ -285,7 +285,7 @@ void Mutex::Acquisition::explain_wrong_key() {
   dynamodb::explain_wrong_key(
       {settings_.client, settings_.budget, by, &waker_, time}, place.table,
       place.key_name, place.sort_name, result_.answer);
-  ended();
+  ended();  // Sets the verdict if another thread has ended the call meanwhile.
 }
 
 // The time to wait begins when the first record that was seen is stale.

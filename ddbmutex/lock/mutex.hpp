@@ -129,7 +129,7 @@ class Mutex {
   // waits without a deadline ends with the last of them.
   struct Outage {
     BootTime since = BootTime::max();  // max(): nothing is failing.
-    bool warned = false;               // The log has it.
+    bool warned = false;               // It has been logged.
     // Attempts begun before this were already reported.
     BootTime reported_until{};
     // Null before the first error.  By pointer, because most locks have none.
@@ -157,8 +157,9 @@ class Mutex {
   std::unique_ptr<const Row> stored_row_;
   Outage outage_;
   int outages_reported_ = 0;
-  // The last thread that asked DynamoDB, and has left without the lock, found
-  // that another host has it.
+  // What the last thread that asked DynamoDB and left without the lock saw:
+  // another host holds it.  A thread that gets the turn with no time left to
+  // ask reports that.
   bool found_held_ = false;
   int locked_again_ = 0;  // How often the holder has locked it again.
 };

@@ -47,9 +47,9 @@ nanoseconds margin(nanoseconds lease) {
          dynamodb::kRateMargin;
 }
 
-// Request::earliest of a take, if DynamoDB's clock shows this at the earliest:
-// a lease that ended before the result is over.  If other programs stamp by
-// their wall clocks, those may be behind by the margin.
+// Request::earliest of a take: a lease that ended before this time is over.
+// `earliest`: what DynamoDB's clock shows at the earliest.  If other programs
+// stamp by their wall clocks, those may be behind by the margin.
 ServiceTime over_before(nanoseconds margin, ServiceTime earliest) {
   const nanoseconds skew = std::max<nanoseconds>(kFrontEndSkew, margin);
   return std::max(kOnlyReleased, earliest - skew);
@@ -77,6 +77,7 @@ void fill_look(Request& request, bool consistent) {
 bool is_over_for_newcomers(ServiceTime expires, nanoseconds margin,
                            const ServiceClock& clock, BootTime now) {
   if (!clock.known()) return false;
+  // The newcomer's clock knows one Date, less kAgreement.
   const auto date = std::chrono::floor<std::chrono::seconds>(
       clock.earliest(now) + dynamodb::kAgreement);
   return expires < over_before(margin, date - dynamodb::kAgreement);

@@ -177,7 +177,8 @@ Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
       sigv4::try_with_memory([&] { attempt.run(deadline, &waker, &by_hand); });
   guard.lock();
   const bool renewed = had_memory && attempt.verdict() == Verdict::ours;
-  // A lease that is over may be in use by its release, without the mutex.
+  // Looks at over() first: the release of a lease that is over uses its `lease`
+  // without the mutex.
   if (!held.over() && !renewed && BootClock::now() >= held.lease.claim_end()) {
     leases_.lose(held, Verdict::expired);
   }

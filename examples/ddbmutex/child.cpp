@@ -42,7 +42,7 @@ std::vector<char*> make_room_for_process_ids(Child::Words& variables) {
   const std::string own = std::to_string(getpid());
   const bool listens = std::find(variables.begin(), variables.end(),
                                  "LISTEN_PID=" + own) != variables.end();
-  // It also says which process it is.  Programs do without it.
+  // It identifies the same process by another number.  Programs do without it.
   const auto is_other_form = [listens](const std::string& one) {
     return listens && one.rfind("LISTEN_PIDFDID=", 0) == 0;
   };
@@ -66,6 +66,7 @@ constexpr int kOfThisThread = __WNOTHREAD;
 
 // --- In the child: only calls that are safe after a fork ---------------------
 
+// snprintf() is not safe.
 void write_process_id(char* to) {
   char digits[kRoom] = "";
   char* first = digits + kRoom - 1;

@@ -28,9 +28,9 @@ class Child {
   // Forks a child that becomes the command at go(), and never if this program
   // ends before that.  The command gets the signals as this program found them,
   // and of our open files only `files`, in ascending order.  Variables of
-  // systemd that name this process name the command's.  Other threads may be
-  // running.  Throws std::system_error.  REQUIRES: all calls are made by the
-  // thread that runs main().
+  // systemd that name this process are changed to name the command's.  Other
+  // threads may be running.  Throws std::system_error.  REQUIRES: all calls are
+  // made by the thread that runs main().
   Child(const Words& command, Words environment, const Signals& signals,
         const std::vector<int>& files);
   ~Child();  // A command that does not run yet never does.

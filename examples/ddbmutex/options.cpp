@@ -542,7 +542,8 @@ Settings parse(const Words& words, const Environment& environment) {
 
 // --- What it means for the library -------------------------------------------
 
-// Locking, and looking who holds the lock, fail for the same reason.
+// Locking, and looking who holds the lock, fail for the same reason.  It is
+// said only once in this time.
 constexpr std::chrono::seconds kBetweenFailures{10};
 
 ddbmutex::TableOptions table_of(const Settings& settings) {

@@ -67,8 +67,8 @@ struct Settings {
   std::chrono::milliseconds timeout{5000};   // How long answers may take.
   std::chrono::milliseconds interval{2000};  // Of `watch`.
   bool yes = false;                          // Of `unlock`.
-  // Of `create-table`.  Nothing: of a table that it makes.
-  std::optional<bool> clean_up;
+  // Of `create-table`.
+  std::optional<bool> clean_up;  // Not set: only if it makes the table.
   std::vector<std::pair<std::string, std::string>> tags;
   bool json = false;
   bool verbose = false;

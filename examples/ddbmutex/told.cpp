@@ -99,7 +99,7 @@ std::string holder_of(const LockInfo& info) {
 }  // namespace
 
 State state_of(const LockInfo& info) {
-  // An item that has neither a record nor a token.
+  // It has other attributes, but neither a record nor a token.
   const bool is_bare = info.keep_row && !info.exists && info.token == 0;
   if (is_unreadable(info) || is_bare) return State::no_lock;
   if (!info.exists || info.released) return State::free;

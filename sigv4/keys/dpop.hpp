@@ -25,7 +25,8 @@ namespace sigv4 {
 class DpopKey {
  public:
   // `pem`: a P-256 private key in PEM, without a password.  Any other text
-  // gives no key.  Nor does any if OpenSSL's configuration forbids to sign.
+  // gives no key.  No text does if OpenSSL's configuration forbids such
+  // signatures.
   explicit DpopKey(std::string_view pem);
   explicit operator bool() const { return !public_key_.empty(); }
 

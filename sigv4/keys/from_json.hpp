@@ -32,7 +32,8 @@ Document parse_json(std::string_view text);
 struct KeyForm {
   KeyNames names{};
   const char* end = "Expiration";  // The member with the expiry.
-  // Whether `end` and a token are required.  An empty token is none.
+  // Whether `end` and the token's member are required.  The token may be empty:
+  // then the keys have none.
   bool must_end = true;
   // Of the expiry per second, if it is a number and not a time of ISO 8601.
   std::int64_t units = 1;

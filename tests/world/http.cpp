@@ -175,7 +175,7 @@ void Exchange::finish(const Ending& ending) {
 
 // Finds a way to the service.  Returns false if there is none: a new connection
 // needs a name that resolves, or an address.
-bool Exchange::takes_next_way(bool resolved) {
+bool Exchange::try_next_way(bool resolved) {
   World& world = World::the();
   const BootTime now = answer_.sent_at;
   const bool known =
@@ -197,7 +197,7 @@ void Exchange::act_if_due(BootTime now) {
   if (!under_way_) return;
   Wire& wire = wires().at(this);
   if (!wire.is_sent) {
-    if (!takes_next_way(has_names())) {
+    if (!try_next_way(has_names())) {
       return finish({Transport::unreachable, "the name does not resolve"});
     }
     answer_.bytes_sent = headers_.size() + body_.size();
