@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -575,43 +576,49 @@ BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
 
 // --- When null is no error ---------------------------------------------------
 
-// One thread's pass hangs.  Another waits for it until its time is up.
+namespace {
+
+// One thread's pass hangs.  Another waits for it, for an hour of SetClock.
+struct HangingPass {
+  explicit HangingPass(const std::string& attributes)
+      : items(2, tests::any_engine_kind(), attributes) {
+    gate.once("Scan", Gate::held());
+    SetClock::ms = 0;
+    reader.emplace([this] { (void)any.lock(); });
+    BOOST_TEST(tests::eventually([this] { return passes(gate) == 1; }));
+    waiter.emplace(
+        [this] { (void)any.try_lock_until(SetClock::time_point(1h)); });
+    BOOST_TEST(waiter->rests());
+  }
+  ~HangingPass() {
+    any.cancel();
+    gate.server().release();
+  }
+
+  Items items;
+  Gate gate{items.engine.kind()};
+  AnyOf any{items.options(table_at(gate))};
+  std::optional<Aside> reader, waiter;
+};
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(time_that_is_up_before_any_answer_is_an_error) {
-  Items items(2);
-  Gate gate(items.engine.kind());
-  gate.once("Scan", Gate::held());
-  AnyOf any(items.options(table_at(gate)));
-  Aside reader([&] { (void)any.lock(); });
-  BOOST_TEST(tests::eventually([&] { return passes(gate) == 1; }));
-  SetClock::ms = 0;
-  Aside waiter([&] { (void)any.try_lock_until(SetClock::time_point(1h)); });
-  BOOST_TEST(waiter.rests());
+  HangingPass it(kFree);
   SetClock::ms = 2 * kHour;
-  BOOST_TEST(waiter.thrown() == words(Errc::timed_out));
-  BOOST_TEST(passes(gate) == 1);
-  any.cancel();
-  gate.server().release();
+  BOOST_TEST(it.waiter->thrown() == words(Errc::timed_out));
+  BOOST_TEST(passes(it.gate) == 1);
 }
 
 // Meanwhile a third thread reads the whole table: nothing is free.
 BOOST_AUTO_TEST_CASE(pass_of_another_thread_shows_that_nothing_is_free) {
-  Items items(2, tests::any_engine_kind(), tests::live_record());
-  Gate gate(items.engine.kind());
-  gate.once("Scan", Gate::held());
-  AnyOf any(items.options(table_at(gate)));
-  Aside reader([&] { (void)any.lock(); });
-  BOOST_TEST(tests::eventually([&] { return passes(gate) == 1; }));
-  SetClock::ms = 0;
-  Aside waiter([&] { (void)any.try_lock_until(SetClock::time_point(1h)); });
-  BOOST_TEST(waiter.rests());
+  HangingPass it(tests::live_record());
   // It has no time to wait for the pass that hangs.
-  Aside other([&] { (void)any.try_lock_until(SetClock::time_point(1s)); });
-  BOOST_TEST(tests::eventually([&] { return any.accepted() == 2u; }));
+  Aside other([&] { (void)it.any.try_lock_until(SetClock::time_point(1s)); });
+  BOOST_TEST(tests::eventually([&] { return it.any.accepted() == 2u; }));
   SetClock::ms = 2 * kHour;
-  BOOST_TEST(waiter.thrown() == "none");
+  BOOST_TEST(it.waiter->thrown() == "none");
   BOOST_TEST(other.thrown() == "none");
-  any.cancel();
-  gate.server().release();
 }
 
 // The time is up after the first item of the pass.

@@ -428,7 +428,7 @@ BOOST_DATA_TEST_CASE(endpoint_with_bad_certificate_is_an_error_at_once,
 
 namespace {
 
-// Who shows a certificate first.
+// Servers whose certificate is the first that the process sees.
 const std::vector<KeyService> kTlsServers = {
     {"dynamodb", [](Stage& it) { it.static_keys(); }},
     {"sts", [](Stage& it) { it.web_identity(); }},

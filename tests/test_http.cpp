@@ -290,7 +290,7 @@ struct Named {
                                  std::vector<std::string>{"127.0.0.1"}};
 };
 
-// Each request is one of another exchange, which knows the last address.
+// Each request has an exchange of its own, which knows the last address.
 struct Addressed : Named {
   Addressed() {
     options = {};
@@ -304,7 +304,7 @@ struct Addressed : Named {
   }
 };
 
-// What a name no longer leads to the server by.
+// Why a name does not lead to the server any more.
 struct Trouble {
   const char* name;
   std::function<void(std::optional<FakeNames>&)> begin;

@@ -393,8 +393,7 @@ BOOST_AUTO_TEST_CASE(time_too_long_for_nanoseconds_is_asked_for_as_it_is) {
 BOOST_AUTO_TEST_CASE(wait_too_long_for_nanoseconds_is_not_cut_short) {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
-  write_row(engine, name,
-            R"("uuid":{"S":"u"},"expires":{"N":"4000000000000000000"})");
+  write_row(engine, name, record_without_lease(4'000'000'000s));
   const auto table = table_at(engine);
   Options options = on_table(table);
   options.request_timeout = 1s;  // The least that it waits.
@@ -402,7 +401,7 @@ BOOST_AUTO_TEST_CASE(wait_too_long_for_nanoseconds_is_not_cut_short) {
   bool got = false;
   Aside aside(
       [&] { got = mutex.try_lock_past_lease(std::chrono::hours::max()); });
-  // Of at most 225 ms between two looks, so they take longer than that second.
+  // The pauses between so many looks take longer than that second.
   BOOST_TEST(
       eventually([&] { return aside.done() || table->stats().get_item > 15; }));
   BOOST_TEST(!aside.done());

@@ -57,8 +57,7 @@ using ddbmutex::TableOptions;
 using ddbmutex::sigv4::PerProcess;
 using ddbmutex::sigv4::this_process;
 
-// === Without the kernel's randomness
-// ==========================================
+// === Without the kernel's randomness ========================================
 
 namespace {
 
@@ -75,7 +74,7 @@ struct WithoutRandomness {
 
 }  // namespace
 
-// Found before those of the C library and of libcrypto.
+// The linker finds these before those of the C library and of libcrypto.
 extern "C" int getentropy(void* begin, size_t size) {
   if (lacks_getrandom) {
     errno = ENOSYS;

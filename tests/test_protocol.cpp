@@ -1304,7 +1304,7 @@ bool is_enough(int ttl, double share, double wrong_by_s) {
 
 }  // namespace
 
-// The rows of the table in ddbmutex/README.md, and that it takes so much.
+// The rows of the table in ddbmutex/README.md.  Half of a `ttl` is not enough.
 BOOST_AUTO_TEST_CASE(leases_of_the_stated_length_do_not_end_early) {
   const std::string page = tests::read_file("ddbmutex/README.md");
   const auto differences =

@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(actions_on_tables_are_sent_by_one_file_alone) {
       {"describe_table", "ddbmutex/dynamodb/ask.cpp"},
       // By create(), if DescribeTable found no table.
       {"create_table", "ddbmutex/table_setup.cpp"},
-      // By create(), if it has made the table, or is asked for that by name.
+      // By create(), if it has made the table, or with CleanUp::always.
       {"update_time_to_live", "ddbmutex/table_setup.cpp"},
       {"delete_table", ""},  // By the demo and by tests.
   };
@@ -535,16 +535,6 @@ BOOST_DATA_TEST_CASE(age_is_the_time_since_the_holder_wrote, kEngines, kind) {
   BOOST_TEST((*info.age >= 28s));
   BOOST_TEST((wrote + *info.age <= calendar() + 2s));
 }
-
-namespace {
-
-// A record of the Go program ddblock, which stores no lease.
-std::string record_without_lease(nanoseconds expires) {
-  return R"("uuid":{"S":"u"},"expires":{"N":")" +
-         std::to_string(expires.count()) + "\"}";
-}
-
-}  // namespace
 
 BOOST_DATA_TEST_CASE(lease_is_over_when_a_newcomer_gets_the_lock, kEngines,
                      kind) {

@@ -262,35 +262,19 @@ BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {
   BOOST_TEST(longest_delay_ms(-1s, failed_in(1ms)) >= 0);
 }
 
-// --- What a timeout reports
-// -------------------------------------------------------
-
-namespace {
-
-// A clock that shows what the test sets.
-struct TestClock {
-  using duration = milliseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<TestClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-  static inline std::atomic<rep> shows{0};
-  static time_point now() { return time_point(milliseconds(shows)); }
-};
-
-}  // namespace
+// --- What a timeout reports --------------------------------------------------
 
 // Threads of one mutex wait for another host's lock.  The first of them asks
 // until its time is up; the others then get the turn.
 BOOST_AUTO_TEST_CASE(held_lock_is_no_error_for_who_gets_the_turn_too_late) {
   for (const bool has_time_left : {false, true}) {
-    TestClock::shows = 0;
+    SetClock::ms = 0;
     std::atomic<bool> hangs{false};
     ScriptedServer server([&](const SeenRequest& request) {
       return hangs ? hanging() : held_by_another(request);
     });
     DdbMutex mutex("x", on_table(table_at(server)));
-    const TestClock::time_point end{1h};
+    const SetClock::time_point end{1h};
     std::string returned[3];
     const auto wait = [&](std::string& what, bool by_our_clock) {
       what = (by_our_clock ? mutex.try_lock_until(end) : mutex.try_lock_for(2s))
@@ -305,7 +289,7 @@ BOOST_AUTO_TEST_CASE(held_lock_is_no_error_for_who_gets_the_turn_too_late) {
     BOOST_TEST_REQUIRE(third.rests());
     // If time is left, it passes while a request of theirs is not answered.
     hangs = has_time_left;
-    TestClock::shows = milliseconds(2h).count();
+    SetClock::ms = milliseconds(2h).count();
     server.release();
     for (Aside* one : {&first, &second, &third}) {
       BOOST_TEST(one->thrown() == "none");

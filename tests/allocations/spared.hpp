@@ -3,8 +3,8 @@
 // defined here, in front of OpenSSL's own, which it calls.  What they allocate
 // still counts as memory that may leak: the judge is as strict as elsewhere.
 //
-// Include it in one source file only, and before a function is added, see the
-// defect in a program that calls libcurl alone.
+// Include it in one source file only.  Add a function only after its defect was
+// seen in a program that calls libcurl alone.
 #ifndef DDBMUTEX_TESTS_ALLOCATIONS_SPARED_HPP
 #define DDBMUTEX_TESTS_ALLOCATIONS_SPARED_HPP
 

@@ -52,7 +52,8 @@ async function startOnFreePort() {
       resolve(`it ended with ${code ?? signal}, and said: ${said}`));
   });
   await new Promise((resolve, reject) => {
-    const fail = (why) => reject(new Error(`The engine does not start: ${why}`));
+    const fail = (why) =>
+      reject(new Error(`The engine does not start: ${why}`));
     const collect = (text) => {
       said = (said + text).slice(-2000);
       if (/istening/.test(said)) resolve();

@@ -20,7 +20,7 @@ const path = require("path");
 // The process groups of what runs.  A terminal's signals do not reach them, so
 // they are ended with us.
 const groups = new Set();
-const folders = new Set();  // What the tests write goes with us, too.
+const folders = new Set();  // Those of tests that run.  They go with us, too.
 
 function signalGroup(pid, signal) {
   try {

@@ -134,6 +134,11 @@ std::string live_record() {
   return record("theirs", calendar() + std::chrono::hours(1));
 }
 
+std::string record_without_lease(std::chrono::nanoseconds expires) {
+  return R"("uuid":{"S":"u"},"expires":{"N":")" +
+         std::to_string(expires.count()) + "\"}";
+}
+
 // --- Replies of a service that is no engine --------------------------------
 
 Reply failure(int status, const std::string& code, const std::string& more) {

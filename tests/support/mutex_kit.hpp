@@ -101,6 +101,8 @@ std::string record(const std::string& uuid, std::chrono::nanoseconds expires,
                    std::chrono::milliseconds lease = std::chrono::minutes(1));
 // One with an hour to go.
 std::string live_record();
+// One of the Go program ddblock, which stores no lease.
+std::string record_without_lease(std::chrono::nanoseconds expires);
 
 // --- Replies of a service that is no engine --------------------------------
 

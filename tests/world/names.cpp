@@ -21,8 +21,8 @@ constexpr minutes kBegins{15};
 constexpr minutes kLasts{30};
 constexpr minutes kHeld{60};
 
-// The renewals of some of these meet, and need connections of their own.  With
-// the longest leases, a connection is idle for minutes.
+// Renewals that meet need a connection each.  With the longest lease, a
+// connection is idle for minutes.
 constexpr minutes kTtls[] = {minutes(1), minutes(1), minutes(1), minutes(9)};
 
 std::string hold(World& world) {
