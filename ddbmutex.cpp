@@ -317,8 +317,11 @@ ErrorPtr DdbMutex::Impl::ensure(nanoseconds min_remaining) {
 nanoseconds DdbMutex::Impl::remaining() const {
   const lock::Mutex* own = state.peek();
   if (own == nullptr) return nanoseconds::zero();
-  const BootTime end = own->claim_end();
-  const BootTime now = BootClock::now();  // Read after `end`.
+  BootTime end, now;
+  do {  // Until no renewal came between the two readings.
+    end = own->claim_end();
+    now = BootClock::now();
+  } while (end != own->claim_end());
   return now < end ? end - now : nanoseconds::zero();
 }
 

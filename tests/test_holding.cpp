@@ -27,6 +27,7 @@
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/late_readings.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -173,6 +174,72 @@ BOOST_AUTO_TEST_CASE(two_threads_give_up_both_levels_of_a_recursive_lock) {
   BOOST_TEST(!mutex.owns_lock());
   BOOST_TEST(row_of(gate.engine(), name).expires.count() == 0);
   BOOST_TEST(has(raw_row(gate.engine(), name), "ZG9uZQ=="));
+}
+
+// --- While the caller's thread stalls ----------------------------------------
+
+BOOST_AUTO_TEST_CASE(lock_that_is_renewed_during_a_stall_is_owned) {
+  for (const bool requires_it : {false, true}) {
+    Held it;
+    DdbMutex& mutex = it.make();
+    mutex.lock();
+    const auto remaining = mutex.remaining();
+    const BootTime end = BootClock::now() + remaining;
+    const auto has_new_end = [&] {
+      const BootTime now = BootClock::now();
+      return now + mutex.remaining() > end;
+    };
+    const LateReadings late(1, [&] {
+      do {
+        mutex.renew();
+      } while (!has_new_end());
+      return end;
+    });
+    if (requires_it) {
+      BOOST_TEST(thrown_by([&] { mutex.require(1ns); }) == "none");
+    } else {
+      BOOST_TEST(mutex.owns_lock());
+    }
+  }
+}
+
+// As if the lease had been renewed between the late reading and the next.
+BOOST_AUTO_TEST_CASE(recursive_lock_counts_after_a_late_reading) {
+  Held it;
+  it.options.recursive = true;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  {
+    const LateReadings late(1, [] { return BootClock::now() + 1h; });
+    BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
+  }
+  mutex.unlock();
+  BOOST_TEST(mutex.owns_lock());
+  mutex.unlock();
+  BOOST_TEST(!mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_is_reported_as_lost_stays_lost) {
+  const std::vector<std::function<void(DdbMutex&)>> calls = {
+      [](DdbMutex& mutex) { mutex.lock(); },
+      [](DdbMutex& mutex) { mutex.require(1ns); }};
+  for (const auto& call : calls) {
+    Held it;
+    it.options.recursive = true;
+    Told told;
+    it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
+    DdbMutex& mutex = it.make();
+    mutex.lock();
+    {
+      const LateReadings late(100, [] { return BootClock::now() + 1h; });
+      BOOST_TEST(thrown_by([&] { call(mutex); }) == words(Errc::lease_lost));
+    }
+    BOOST_TEST(!mutex.owns_lock());
+    BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::lease_lost));
+    BOOST_TEST(told.wait_for(1));
+    BOOST_TEST(told.text() == "expired");
+    it.mutex.reset();  // While `told` is there.
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

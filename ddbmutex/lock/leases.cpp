@@ -174,6 +174,12 @@ void Leases::lose(HeldLease& held, Verdict why) {
   report(held, why);
 }
 
+// A lease that is over may be in use by its release, without the mutex.
+void Leases::lose_if_ended(HeldLease& held, BootTime now) {
+  if (held.over() || now < held.lease.claim_end()) return;
+  lose(held, Verdict::expired);
+}
+
 void Leases::report(HeldLease& held, Verdict why) {
   if (held.loss) return;
   held.loss = why;
@@ -202,7 +208,7 @@ HeldLeasePtr Leases::take_loss() {
 OneAttempt Leases::begin_release(HeldLease& held) {
   if (held.release_begun) return {};
   const BootTime now = BootClock::now();
-  if (!held.loss && now >= held.lease.claim_end()) lose(held, Verdict::expired);
+  lose_if_ended(held, now);
   if (!held.loss) remove(held, now);
   held.release_begun = true;
   // A renewal in flight is abandoned, so its answer will not reach this lease.

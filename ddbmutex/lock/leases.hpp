@@ -98,6 +98,9 @@ struct Leases {
 
   // Marks the lease as lost.  REQUIRES: not over.
   void lose(HeldLease& held, Verdict why);
+  // Does so if its claim has ended.  An answer that was received before the end
+  // might otherwise still renew it.
+  void lose_if_ended(HeldLease& held, BootTime now);
   // Reports a loss, unless one was reported before: the first reason counts.
   void report(HeldLease& held, Verdict why);
   // REQUIRES: a loss is to be reported.

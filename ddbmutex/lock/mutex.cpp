@@ -460,12 +460,13 @@ bool Mutex::try_lock_again(bool forever, Result& result) {
     result.verdict = Verdict::deadlock;
     return forever;
   }
-  if (BootClock::now() < claim_end()) {
-    ++locked_again_;
-    result.verdict = Verdict::ours;
-  } else {
+  result.verdict = Verdict::ours;
+  // The claim seems to be over if this thread stalls between the two readings
+  // and the lease is renewed meanwhile.  The lease itself decides.
+  if (BootClock::now() >= claim_end()) {
     result = table_.renewer->state_of(*held_);
   }
+  if (result.verdict == Verdict::ours) ++locked_again_;
   return true;
 }
 

@@ -177,11 +177,7 @@ Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
       sigv4::try_with_memory([&] { attempt.run(deadline, &waker, &by_hand); });
   guard.lock();
   const bool renewed = had_memory && attempt.verdict() == Verdict::ours;
-  // Looks at over() first: the release of a lease that is over uses its `lease`
-  // without the mutex.
-  if (!held.over() && !renewed && BootClock::now() >= held.lease.claim_end()) {
-    leases_.lose(held, Verdict::expired);
-  }
+  if (!renewed) leases_.lose_if_ended(held, BootClock::now());
   if (held.over()) {
     result = Leases::end_of(held);
   } else if (!had_memory) {
@@ -227,13 +223,12 @@ Result Renewer::confirm_loss(HeldLease& held, BootTime deadline,
   return Leases::end_of(held);
 }
 
-Result Renewer::state_of(const HeldLease& held) const {
+Result Renewer::state_of(HeldLease& held) {
   const Guard guard(leases_.mutex);
+  leases_.lose_if_ended(held, BootClock::now());
   if (held.over()) return Leases::end_of(held);
-  const BootTime end = held.lease.claim_end();
   Result result;
-  result.verdict = BootClock::now() < end ? Verdict::ours : Verdict::expired;
-  if (result.verdict == Verdict::expired) result.lost_at = end;
+  result.verdict = Verdict::ours;
   return result;
 }
 
@@ -242,7 +237,8 @@ std::shared_ptr<void> Renewer::loss_signal(HeldLease& held,
                                            std::shared_ptr<void> (*make)(),
                                            void (*signal)(void*)) {
   const Guard guard(leases_.mutex);
-  if (held.over() || BootClock::now() >= held.lease.claim_end()) return nullptr;
+  leases_.lose_if_ended(held, BootClock::now());
+  if (held.over()) return nullptr;
   if (held.signal.object == nullptr) {
     if (!start()) return nullptr;
     held.signal = {make(), signal};

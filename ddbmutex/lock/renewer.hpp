@@ -69,8 +69,8 @@ class Renewer : public sigv4::Stoppable,
   // renewal has succeeded.
   Result confirm_loss(HeldLease& held, BootTime deadline, sigv4::Waker& waker);
 
-  // The verdict is `ours`, `not_held` or a loss.
-  Result state_of(const HeldLease& held) const;
+  // The verdict is `ours`, `not_held` or a loss, which is final.
+  Result state_of(HeldLease& held);
 
   // `signal` is called once with the object from `make`, on a loss (before the
   // listener is called) or in release_all().  The object is kept until the

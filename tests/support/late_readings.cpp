@@ -1,0 +1,48 @@
+#include "tests/support/late_readings.hpp"
+
+#include <time.h>
+
+#include <chrono>
+#include <utility>
+
+#include "tests/support/true_clock.hpp"
+
+namespace tests {
+
+namespace {
+
+thread_local LateReadings* of_this_thread = nullptr;
+
+}  // namespace
+
+LateReadings::LateReadings(int count, std::function<ddbmutex::BootTime()> shows)
+    : left_(count), shows_(std::move(shows)) {
+  of_this_thread = this;
+}
+
+LateReadings::~LateReadings() { of_this_thread = nullptr; }
+
+bool LateReadings::next(ddbmutex::BootTime& time) {
+  if (left_ == 0) return false;
+  --left_;
+  of_this_thread = nullptr;  // While `shows_` runs.
+  time = shows_();
+  of_this_thread = this;
+  return true;
+}
+
+}  // namespace tests
+
+// Found before the C library's.
+extern "C" int clock_gettime(clockid_t clock, timespec* shown) noexcept {
+  using namespace std::chrono;
+  ddbmutex::BootTime late;
+  const bool is_late = clock == CLOCK_BOOTTIME &&
+                       tests::of_this_thread != nullptr &&
+                       tests::of_this_thread->next(late);
+  const nanoseconds time =
+      is_late ? late.time_since_epoch() : tests::true_time(clock);
+  shown->tv_sec = static_cast<time_t>(time / seconds(1));
+  shown->tv_nsec = static_cast<long>(time % seconds(1) / nanoseconds(1));
+  return 0;
+}
