@@ -322,6 +322,7 @@ class Judge {
 
   // --- judge_writes.cpp ---
   bool row_came_back(const Write& write);
+  bool is_of_a_later(const Write& write);
   void see_writes(const Applied& applied);
 
   // --- judge_sharing.cpp ---

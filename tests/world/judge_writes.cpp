@@ -32,14 +32,24 @@ void Judge::see_writes(const Applied& applied) {
   }
   const std::string token =
       value_after(row_of(write.mutex->lock), R"("token":{"N":")");
-  // If another thread has unlocked it meanwhile, the lock may be the next
-  // holder's.
-  const bool same = !write.mutex->gone && write.mutex->unlocked < write.began;
-  if (kept && same && token != std::to_string(write.token)) {
+  if (kept && token != std::to_string(write.token) && !is_of_a_later(write)) {
     wrong("a stale guarded write is made", whom + ": its token is " +
                                                std::to_string(write.token) +
                                                ", the row's is " + token);
   }
+}
+
+// Whether the write may belong to a later lease of its mutex than its token:
+// other threads have unlocked the mutex meanwhile; or they have locked it, and
+// have the lock now.
+bool Judge::is_of_a_later(const Write& write) {
+  const WatchedMutex& mutex = *write.mutex;
+  if (mutex.gone || mutex.unlocked >= write.began) return true;
+  look();
+  const bool was_locked = write.token != 0;
+  return mutex.owned &&
+         lock_of(mutex.lock).versions.back().proof == mutex.proof &&
+         (!was_locked || mutex.owned_since > write.began);
 }
 
 // DdbMutex::guarded_write(): "Without it, a request of ours that reaches
