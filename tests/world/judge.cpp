@@ -329,6 +329,7 @@ void Judge::begins_to_own(const Lock& lock, WatchedMutex& mutex) {
   if (prompt() && mutex.locked > 0 && mutex.owned_since != kNever) {
     wrong("a lock that was lost is owned again", whose(mutex));
   }
+  note_earlier(mutex);
   mutex.owned_since = World::the().now();
   mutex.owned_clock = Stopwatch::start(*mutex.process);
   mutex.tied = mutex.renewed_by_hand = mutex.data_unsure = false;

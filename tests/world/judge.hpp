@@ -294,6 +294,9 @@ class Judge {
   static bool is_in_callback(const WatchedTable& table);
   bool may_be_unheard(const WatchedMutex& mutex) const;
   bool may_be_old_news(const WatchedMutex& mutex) const;
+  void note_earlier(WatchedMutex& mutex);
+  bool is_told_of(const WatchedMutex::Earlier& lease) const;
+  bool is_of_an_earlier(WatchedMutex& mutex);
   void check_loss(const WatchedMutex& mutex, ddbmutex::Loss why);
   void forget_loss(WatchedMutex& mutex);
   void check_loss_in_time(const WatchedMutex& mutex, nanoseconds within,
@@ -302,7 +305,8 @@ class Judge {
   void check_cause(const WatchedMutex& mutex, ddbmutex::Loss why);
   void check_expired(const WatchedMutex& mutex);
   bool copies_deceive() const;
-  Time when_taken_away(const WatchedMutex& mutex) const;
+  Time when_taken_away(const WatchedMutex& mutex,
+                       const std::string& proof) const;
   bool is_loss_expected(const WatchedMutex& mutex) const;
   void look_at_danger(WatchedMutex& mutex, nanoseconds left);
   void check_asked(const WatchedMutex& mutex);

@@ -278,10 +278,8 @@ void Judge::check_lost(const Call& call, const Result& result) {
   const WatchedMutex& mutex = *call.mutex;
   // A copy of its own take may come when the row was freed by force.
   const bool is_back = mutex.forced && plan_.weather.doubled > 0;
-  // The lease is renewed while a thread stalls that has found it over.
-  const bool is_late = !prompt() && call.ensures > nanoseconds::zero();
   if (mutex.owned && mutex.owned_since < call.since.began && !mutex.gone &&
-      !is_back && !is_late) {
+      !is_back) {
     wrong("a lock is owned that is reported as lost", text_of(call));
   }
 }
@@ -325,7 +323,8 @@ void Judge::check_release(const Call& call, const Result& result) {
                        host.boot(World::the().now()) < call.claim_end;
   if (!is_sure || copies_deceive()) return;
   const std::string what = whose(mutex);
-  if (result.code == Errc::lease_lost && when_taken_away(mutex) == kNever) {
+  if (result.code == Errc::lease_lost &&
+      when_taken_away(mutex, mutex.proof) == kNever) {
     wrong("release() reports a loss of a lock that nobody took", what);
   }
   // "If an attempt was throttled, failed in DynamoDB or was not answered", a

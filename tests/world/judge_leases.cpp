@@ -143,7 +143,7 @@ void Judge::check_forced(const WatchedMutex& mutex) {
   if (!is_sure) return;
   const nanoseconds bound = mutex.renew_after + mutex.renew_after / 50 +
                             mutex.request_timeout + scheduling();
-  const Time freed = when_taken_away(mutex);
+  const Time freed = when_taken_away(mutex, mutex.proof);
   const bool is_known = freed != kNever && freed > mutex.owned_since;
   if (is_known && World::the().now() - freed > bound) {
     wrong("a lock that was freed by force is still owned", whose(mutex));

@@ -91,13 +91,46 @@ void Judge::lost(WatchedMutex& mutex, Loss why) {
   if (!may_be_old_news(mutex)) check_loss(mutex, why);
   const bool of_this = !mutex.owned && !mutex.mixed && !mutex.unsure &&
                        mutex.table->callback_ended <= mutex.owned_since;
-  if (of_this && why != Loss::expired && !copies_deceive() &&
-      when_taken_away(mutex) == kNever) {
+  const bool is_taken =
+      !mutex.owned &&
+      (why == Loss::expired || when_taken_away(mutex, mutex.proof) != kNever);
+  if (!is_taken && !is_of_an_earlier(mutex) && of_this && !copies_deceive()) {
     wrong("a loss is told of a lock that nobody took",
           whose(mutex) + ": " + name_of(why));
   }
   if (why == Loss::expired) check_asked(mutex);
   forget_loss(mutex);
+}
+
+// Called when a new lease begins, before anything of it is noted.
+void Judge::note_earlier(WatchedMutex& mutex) {
+  auto& earlier = mutex.earlier;
+  const Time now = World::the().now();
+  const bool is_unlocked = mutex.unlock_ended >= mutex.unlocked;
+  if (mutex.owned_since != kNever && mutex.told == 0) {
+    earlier.push_back(
+        {mutex.proof, mutex.unsure, is_unlocked ? mutex.unlock_ended : now});
+  }
+  while (!earlier.empty() && is_told_of(earlier.front())) earlier.pop_front();
+}
+
+// Whether the loss of an unlocked lease must have been told by now.
+bool Judge::is_told_of(const WatchedMutex::Earlier& lease) const {
+  return World::the().now() >= lease.unlocked + kToldWithin + scheduling();
+}
+
+// Whether the loss is that of an earlier lease, found out by its unlock().
+bool Judge::is_of_an_earlier(WatchedMutex& mutex) {
+  auto& earlier = mutex.earlier;
+  const auto lost =
+      std::find_if(earlier.begin(), earlier.end(), [&](const auto& lease) {
+        return !is_told_of(lease) &&
+               (lease.unsure || when_taken_away(mutex, lease.proof) != kNever);
+      });
+  if (lost == earlier.end()) return false;
+  earlier.erase(lost);  // It is told once, and does not count for this lease.
+  mutex.told--;
+  return true;
 }
 
 void Judge::check_loss(const WatchedMutex& mutex, Loss why) {
@@ -191,8 +224,9 @@ bool Judge::copies_deceive() const {
 }
 
 // When somebody else has changed the row while it bore the proof of this
-// acquisition; kNever: nobody has.
-Time Judge::when_taken_away(const WatchedMutex& mutex) const {
+// acquisition, or of an earlier one; kNever: nobody has.
+Time Judge::when_taken_away(const WatchedMutex& mutex,
+                            const std::string& proof) const {
   const auto lock =
       std::find_if(locks_.begin(), locks_.end(),
                    [&](const Lock& one) { return one.name == mutex.lock; });
@@ -202,8 +236,8 @@ Time Judge::when_taken_away(const WatchedMutex& mutex) const {
   for (std::size_t i = 1; i < versions.size(); i++) {
     const Version& before = versions[i - 1];
     const Version& after = versions[i];
-    if (!before.held || before.proof != mutex.proof) continue;
-    const bool renewed = after.held && after.proof == mutex.proof;
+    if (!before.held || before.proof != proof) continue;
+    const bool renewed = after.held && after.proof == proof;
     // Another mutex of its process takes the lock as any other holder does.
     const bool by_itself = !after.held && after.by == mutex.process &&
                            lock->forcers.count(after.by) == 0;

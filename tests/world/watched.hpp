@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <system_error>
@@ -92,6 +93,13 @@ struct WatchedMutex {
   bool forced = false;  // The row was freed by force since it was asked for.
   bool unsure = false;  // So it was before owned_since: `proof` may be of
                         // another mutex.
+  // Its leases before this one whose losses may not have been told yet.
+  struct Earlier {
+    std::string proof;
+    bool unsure = false;
+    Time unlocked{};  // When the unlock() ended.
+  };
+  std::deque<Earlier> earlier;
   bool renewed_by_hand = false;
   bool data_unsure = false;  // Changes of it may have been stored or not.
   Stopwatch idle;  // Runs while it is owned although no thread has locked it.
