@@ -492,8 +492,8 @@ BOOST_AUTO_TEST_CASE(first_minute_without_a_table_says_how_to_make_it) {
   engine.delete_table(where.table);
 }
 
-// A pause between two requests takes 5 s at most, so one of them fails after a
-// second and long before the time is up.
+// A pause between two requests takes 5 s at most.  So the one that goes beyond
+// the first two seconds begins long before the time is up.
 BOOST_AUTO_TEST_CASE(what_takes_long_says_early_what_it_is_about) {
   std::vector<std::future<Ran>> all;
   for (const char* line :

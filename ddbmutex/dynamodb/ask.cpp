@@ -59,10 +59,11 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
     if (!delay || context.deadline_now() - BootClock::now() <= *delay) {
       return answer;
     }
-    context.client.warn_of_failing(answer, *begun, context.deadline_now(),
+    const BootTime next = BootClock::now() + *delay;
+    context.client.warn_of_failing(answer, *begun, next, context.deadline_now(),
                                    warned);
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
-    sigv4::wait_until(BootClock::now() + *delay, context.waker);
+    sigv4::wait_until(next, context.waker);
   }
 }
 

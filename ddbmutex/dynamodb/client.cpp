@@ -25,7 +25,7 @@ using sigv4::Transport;
 namespace {
 
 // Failures that last for less than this are only logged one by one, as debug.
-constexpr std::chrono::seconds kQuietFor{1};
+constexpr std::chrono::seconds kQuietFor{2};
 
 bool is_about_keys(Fault fault) {
   return fault == Fault::bad_keys || fault == Fault::expired_keys ||
@@ -281,12 +281,12 @@ void Client::handle_fault(const Pending& pending, Answer& answer) {
 }
 
 // The command `ddbmutex` shows these lines to its user.
-void Client::warn_of_failing(const Answer& last, BootTime since, BootTime until,
-                             bool& warned) const {
+void Client::warn_of_failing(const Answer& last, BootTime since, BootTime next,
+                             BootTime until, bool& warned) const {
   if (!options_.log || warned) return;
-  const BootTime now = BootClock::now();
-  if (now - since < kQuietFor || until <= now) return;
+  if (next - since < kQuietFor || until <= next) return;
   warned = true;
+  const BootTime now = BootClock::now();
   const auto text_of = [](std::chrono::nanoseconds time) {
     return sigv4::decimal(
         std::chrono::ceil<std::chrono::seconds>(time).count());

@@ -132,11 +132,12 @@ class Client {
   // nothing.
   void answer_if_table_key_is_wrong(Pending& pending);
 
-  // Logs that requests have been failing since `since` and are repeated until
-  // `until`, and sets `warned`.  Does nothing if `warned` is set, in the first
-  // second, or without a logger.
-  void warn_of_failing(const Answer& last, BootTime since, BootTime until,
-                       bool& warned) const;
+  // To be called before each pause.  Logs that requests have been failing since
+  // `since` and are repeated until `until`, and sets `warned`.  Does nothing if
+  // `warned` is set, without a logger, or if the next request, at `next`, comes
+  // within two seconds of `since`.
+  void warn_of_failing(const Answer& last, BootTime since, BootTime next,
+                       BootTime until, bool& warned) const;
 
   ServiceClock clock() const;     // DynamoDB's.
   static ServiceTime calendar();  // The host's wall clock.

@@ -243,11 +243,13 @@ void Attempt::release_instead(BootTime give_up_at) {
 
 void Attempt::run(BootTime deadline, sigv4::Waker* waker, SharedLease* shared) {
   const auto always = [](const Answer&, BootTime) { return BootTime::max(); };
-  run(deadline, waker, always, shared);
+  const auto nothing = [](const Answer&, BootTime) {};
+  run(deadline, waker, always, nothing, shared);
 }
 
 void Attempt::run(BootTime deadline, sigv4::Waker* waker,
-                  RetryUntil retry_until_after, SharedLease* shared) {
+                  RetryUntil retry_until_after, BeforePause before_pause,
+                  SharedLease* shared) {
   begin_anew();
   if (call() == Call::take) {
     outcome_unknown_ = outcome_unknown_ || held_->lease.row_is_ours();
@@ -269,22 +271,13 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
         waited_for_throttle(*pace_, std::min(deadline, retry_until), waker)) {
       Answer unsent;
       fail(unsent, Fault::throttled, kHeldBack);
-      retry_until = retry_until_after(failing() ? answer_ : unsent, begun);
+      const Answer& last = failing() ? answer_ : unsent;
+      retry_until = retry_until_after(last, begun);
+      before_pause(last, BootClock::now());
       continue;
     }
     const bool failed = failing();
-    switch (begin(shared, now)) {
-      case Begun::yes:
-        await_answer(waker, shared);
-        break;
-      case Begun::too_late_or_unwanted:
-        return;
-      case Begun::no_memory:
-        verdict_ = Verdict::again;
-        given_up_ = false;
-        fail(answer_, Fault::no_memory, "");
-        break;
-    }
+    if (!send(now, waker, shared)) return;
     sigv4::try_with_memory([this] { note_failure(); });
     if (given_up_) {
       given_up_ = !failed;
@@ -293,8 +286,26 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
     retry_until = retry_until_after(answer_, begun);
     if (verdict_ != Verdict::again) return;
     if (!plan_next(retry_until)) return end_undecided(retry_until, waker);
+    before_pause(answer_, due_);
     sigv4::wait_until(due_, waker);
   }
+}
+
+// Sends a request and awaits its answer.  Returns false if none is wanted.
+bool Attempt::send(BootTime now, sigv4::Waker* waker, SharedLease* shared) {
+  switch (begin(shared, now)) {
+    case Begun::yes:
+      await_answer(waker, shared);
+      return true;
+    case Begun::too_late_or_unwanted:
+      return false;
+    case Begun::no_memory:
+      break;
+  }
+  verdict_ = Verdict::again;
+  given_up_ = false;
+  fail(answer_, Fault::no_memory, "");
+  return true;
 }
 
 // Keys come before the stamp, because the lease counts from the stamp.

@@ -84,6 +84,10 @@ class Attempt {
   // begun.  Returns until when transient errors are retried.
   using RetryUntil = sigv4::FunctionRef<BootTime(const dynamodb::Answer& answer,
                                                  BootTime begun)>;
+  // Called by run() with no mutex held, before each pause and after each wait
+  // for the throttle.  `answer`: the last.  `next`: when a request is begun.
+  using BeforePause =
+      sigv4::FunctionRef<void(const dynamodb::Answer& answer, BootTime next)>;
 
   // `observation`: of a take; may be null.
   Attempt(Call call, HeldLease& held, Observation* observation = nullptr);
@@ -101,7 +105,7 @@ class Attempt {
   void run(BootTime deadline, sigv4::Waker* waker,
            SharedLease* shared = nullptr);
   void run(BootTime deadline, sigv4::Waker* waker, RetryUntil retry_until,
-           SharedLease* shared = nullptr);
+           BeforePause before_pause, SharedLease* shared = nullptr);
 
   // Stamps the next request and begins to send it.
   enum class Begun { yes, too_late_or_unwanted, no_memory };
@@ -168,6 +172,7 @@ class Attempt {
   BootTime end() const;
   void begin_anew();
   bool await_keys(BootTime begun, sigv4::Waker* waker);
+  bool send(BootTime now, sigv4::Waker* waker, SharedLease* shared);
   void await_answer(sigv4::Waker* waker, SharedLease* shared);
   void end_request(SharedLease* shared);
   void conclude(sigv4::Transport why, SharedLease* shared);

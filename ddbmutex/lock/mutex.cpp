@@ -76,7 +76,8 @@ class Mutex::Acquisition {
   }
   void add_first_lease();
   BootTime receive(const Answer& answer, BootTime begun);
-  void warn_of_outage(const Answer& answer, BootTime retry_until);
+  void warn_of_outage(const Answer& answer, BootTime next,
+                      BootTime retry_until);
   bool pause(bool failing);
   void judge();
   void explain_wrong_key();
@@ -241,11 +242,15 @@ void Mutex::Acquisition::take() {
   begin();
   for (;;) {
     Attempt& attempt = attempt_.front();
-    attempt.run(end(), &waker_, [this](const Answer& answer, BootTime begun) {
-      const BootTime retry_until = receive(answer, begun);
-      warn_of_outage(answer, retry_until);
-      return retry_until;
-    });
+    BootTime retry_until = BootTime::max();
+    attempt.run(
+        end(), &waker_,
+        [&](const Answer& answer, BootTime begun) {
+          return retry_until = receive(answer, begun);
+        },
+        [&](const Answer& answer, BootTime next) {
+          warn_of_outage(answer, next, retry_until);
+        });
     if (attempt.verdict() == Verdict::ours) return become_holder();
     // A condition that failed means busy, too, even if no time was left for a
     // look.
@@ -324,13 +329,14 @@ BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
   return limit_.forever() ? patience_ends() : BootTime::max();
 }
 
-void Mutex::Acquisition::warn_of_outage(const Answer& answer,
+void Mutex::Acquisition::warn_of_outage(const Answer& answer, BootTime next,
                                         BootTime retry_until) {
   if (once_ || !is_transient(answer.fault) || !settings_.client.log()) return;
   const BootTime until = std::min(retry_until, end());
   const Guard guard(mutex_.mutex_);
   Outage& outage = mutex_.outage_;
-  settings_.client.warn_of_failing(answer, outage.since, until, outage.warned);
+  settings_.client.warn_of_failing(answer, outage.since, next, until,
+                                   outage.warned);
 }
 
 // Waits until the next look, or until the record seen becomes stale.  Returns
