@@ -202,7 +202,7 @@ void Exchange::finish(const Ending& ending) {
     if (progress_.connects) remember_address();
     return;
   }
-  kept_.closed();
+  kept_.failed(way_, answer_.received_at);
   // libcurl keeps the trusted certificates, also those that it had no memory
   // to read: whoever could not connect begins with a new handle.
   if (ending.transport == Transport::unreachable ||

@@ -40,8 +40,7 @@ Way KeptConnection::first_way(BootTime now) const {
 std::optional<Way> KeptConnection::next_way(Way failed, BootTime now,
                                             bool resolved, bool knows_address) {
   if (failed == Way::fresh) {
-    replace_at_ = now + max_age_;
-    used_at_ = now;
+    count_as_new(now);
     return Way::usual;
   }
   if (failed == Way::last_address || resolved || !knows_address) {
@@ -52,6 +51,19 @@ std::optional<Way> KeptConnection::next_way(Way failed, BootTime now,
 
 void KeptConnection::answered(BootTime now, bool on_new_connection) {
   if (on_new_connection) replace_at_ = now + max_age_;
+  used_at_ = now;
+}
+
+void KeptConnection::failed(Way way, BootTime now) {
+  if (way == Way::fresh) {
+    count_as_new(now);
+  } else {
+    replace_at_.reset();
+  }
+}
+
+void KeptConnection::count_as_new(BootTime now) {
+  replace_at_ = now + max_age_;
   used_at_ = now;
 }
 

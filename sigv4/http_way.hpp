@@ -60,9 +60,13 @@ class KeptConnection {
                               bool knows_address);
   // A request was answered.
   void answered(BootTime now, bool on_new_connection);
-  void closed() { replace_at_.reset(); }
+  // A request has failed on that way, and its connection is closed.  After
+  // `fresh`, the kept one is still there, and serves the next request.
+  void failed(Way way, BootTime now);
 
  private:
+  void count_as_new(BootTime now);
+
   const std::chrono::nanoseconds max_age_;
   std::optional<BootTime> replace_at_{};
   BootTime used_at_{};

@@ -330,6 +330,18 @@ BOOST_FIXTURE_TEST_CASE(old_connection_is_replaced, Named) {
   }
 }
 
+// The old one is still there then, and is no newer than before.
+BOOST_FIXTURE_TEST_CASE(old_connection_is_replaced_after_a_new_one_has_failed,
+                        Named) {
+  Exchange exchange(options);
+  BOOST_TEST(ask(exchange, url()).status == 200);
+  server.script(raw("HTTP/1.1 200 OK\r\n"));
+  BOOST_TEST(ask(exchange, url()).transport == Transport::broken);
+  BOOST_TEST(server.connection_count() == 2);
+  BOOST_TEST(ask(exchange, url()).status == 200);
+  BOOST_TEST(server.connection_count() == 3);
+}
+
 BOOST_DATA_TEST_CASE(old_connection_is_kept_if_no_other_can_be_made,
                      std::vector<Trouble>({kUnresolved[0], kUnresolved[1],
                                            kNobodyThere}),
@@ -398,6 +410,10 @@ BOOST_AUTO_TEST_CASE(idle_connection_is_old_but_stays_until_it_is_replaced) {
   BOOST_TEST((kept.first_way(start + 3min) == Way::usual));
   for (auto at = 3min; at < 12min; at += 1min) kept.answered(start + at, false);
   BOOST_TEST((kept.first_way(start + 12min) == Way::fresh));
+  // The new one has failed with its request, so the old one has its turn.
+  kept.failed(Way::fresh, start + 12min);
+  BOOST_TEST((kept.first_way(start + 12min) == Way::usual));
+  BOOST_TEST((kept.first_way(start + 14min) == Way::fresh));
 }
 
 // -- Ended by the caller -----------------------------------------------------

@@ -137,6 +137,7 @@ void Exchange::start(const std::string& url, BootTime now, Method) {
   const Outside outside;
   static std::uint64_t number = 0;
   url_ = url;
+  way_ = kept_.first_way(now);
   wires()[this] = {++number, false, {}, connect_timeout_, {}};
   under_way_ = true;
 }
@@ -164,7 +165,7 @@ void Exchange::finish(const Ending& ending) {
     kept_.answered(answer_.received_at, progress_.connects);
     if (last_address_ != nullptr) last_address_->remember(url_, "its address");
   } else {
-    kept_.closed();
+    kept_.failed(way_, answer_.received_at);
   }
   answer_.bytes_received = answer_.headers.size() + answer_.body.size();
   if (ending.transport == Transport::unreachable) spent_ = true;
