@@ -330,18 +330,6 @@ BOOST_FIXTURE_TEST_CASE(old_connection_is_replaced, Named) {
   }
 }
 
-// The old one is still there then, and is no newer than before.
-BOOST_FIXTURE_TEST_CASE(old_connection_is_replaced_after_a_new_one_has_failed,
-                        Named) {
-  Exchange exchange(options);
-  BOOST_TEST(ask(exchange, url()).status == 200);
-  server.script(raw("HTTP/1.1 200 OK\r\n"));
-  BOOST_TEST(ask(exchange, url()).transport == Transport::broken);
-  BOOST_TEST(server.connection_count() == 2);
-  BOOST_TEST(ask(exchange, url()).status == 200);
-  BOOST_TEST(server.connection_count() == 3);
-}
-
 BOOST_DATA_TEST_CASE(old_connection_is_kept_if_no_other_can_be_made,
                      std::vector<Trouble>({kUnresolved[0], kUnresolved[1],
                                            kNobodyThere}),
