@@ -927,9 +927,9 @@ struct Creation {
   // lease ended.  Only in layout ddblock.
   enum class CleanUp {
     never,
-    // A table that this call makes.  One that was there stays as it is, because
-    // DynamoDB would delete all rows of it whose attribute `ttl` is a number
-    // and a time in the past, whoever wrote them.
+    // Only a table that this call makes.  One that was there may have rows of
+    // others with an attribute `ttl`.  DynamoDB would delete each whose `ttl`
+    // is a time in the past.
     if_created,
     // Also a table that was there.
     always,

@@ -944,7 +944,7 @@ BOOST_DATA_TEST_CASE(look_at_the_table_that_finds_it_wrong_is_remembered,
 
 namespace {
 
-// Each call that needs the key, and whose error says which one the table has.
+// All calls that need the key.  Their errors say which key the table has.
 using CallOnTable = std::function<void(const std::shared_ptr<Table>&)>;
 const std::map<std::string, CallOnTable>& calls_on_a_table() {
   static const auto ignore = [](const LockInfo&) { return true; };

@@ -1,11 +1,11 @@
-// A thread whose next readings of the boot clock come late, as after a stall:
-// each shows what the test says.
+// Plays a stall: the next readings of the boot clock in this thread show the
+// later times that the test gives.
 //
 //   const LateReadings late(1, [&] { return end; });
 //   BOOST_TEST(mutex.owns_lock());
 //
-// They concern the thread that makes it.  While `shows` runs, the clock is
-// right.  One at a time.
+// Other threads read the right time, and so does `shows`.  Only one may exist in
+// a thread.
 #ifndef DDBMUTEX_TESTS_SUPPORT_LATE_READINGS_HPP
 #define DDBMUTEX_TESTS_SUPPORT_LATE_READINGS_HPP
 
