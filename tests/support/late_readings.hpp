@@ -4,8 +4,8 @@
 //   const LateReadings late(1, [&] { return end; });
 //   BOOST_TEST(mutex.owns_lock());
 //
-// Other threads read the right time, and so does `shows`.  Only one may exist in
-// a thread.
+// Other threads read the right time, and so does `shows`.  Only one may exist
+// in a thread.
 #ifndef DDBMUTEX_TESTS_SUPPORT_LATE_READINGS_HPP
 #define DDBMUTEX_TESTS_SUPPORT_LATE_READINGS_HPP
 
