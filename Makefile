@@ -226,12 +226,6 @@ $(TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: $(TEST_SUPPORT)
 $(TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
   LDLIBS := -lssl -lz $(LDLIBS)
 $(TESTS): LDLIBS := -l:libboost_unit_test_framework.a $(LDLIBS)
-# Binds functions at their first call, whatever the compiler's default: that
-# saves registers on the stack, and this program searches the stack.
-$(BUILD)/tests/processes/what_is_left: LDFLAGS += -Wl,-z,lazy
-# Binds all functions at the start: later, that would save registers, which may
-# hold a secret, on the stack.
-$(COMMAND): LDFLAGS += -Wl,-z,relro,-z,now
 $(TESTS) $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(WORLD) \
   $(DEMO) $(COMMAND): $(LIB)
 	$(SAY) LINK $@

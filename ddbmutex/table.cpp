@@ -261,7 +261,6 @@ ErrorPtr Table::Impl::check_name(const std::string& name,
 }
 
 Table::Table(TableOptions options) {
-  sigv4::wipe_registers();  // The caller may just have copied keys.
   const NoCancellation guard;
   // A static object may have a Table.  These calls return before its
   // constructor does, so what they set up is cleaned up after its destructor.

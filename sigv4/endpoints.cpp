@@ -22,42 +22,27 @@ namespace {
 // endpoints.  All except aws-eusc have a region for the whole partition, such
 // as "aws-cn-global".
 constexpr Partition kPartitions[] = {
-    {"aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn",
-     "amazonaws.cn"},
-    {"aws-us-gov", "us-gov-", "amazonaws.com", "api.aws",
-     "amazonaws-us-gov.com"},
-    {"aws-eusc", "eusc-de-", "amazonaws.eu", "api.amazonwebservices.eu",
-     "amazonaws-eusc.eu"},
-    {"aws-iso", "us-iso-", "c2s.ic.gov", "api.aws.ic.gov", "c2shome.ic.gov"},
-    {"aws-iso-b", "us-isob-", "sc2s.sgov.gov", "api.aws.scloud",
-     "sc2shome.sgov.gov"},
-    {"aws-iso-e", "eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk",
-     "csphome.adc-e.uk"},
-    {"aws-iso-f", "us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov",
-     "csphome.hci.ic.gov"},
-    {"aws", "", "amazonaws.com", "api.aws", "aws.amazon.com"},
+    {"aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
+    {"aws-us-gov", "us-gov-", "amazonaws.com", "api.aws"},
+    {"aws-eusc", "eusc-de-", "amazonaws.eu", "api.amazonwebservices.eu"},
+    {"aws-iso", "us-iso-", "c2s.ic.gov", "api.aws.ic.gov"},
+    {"aws-iso-b", "us-isob-", "sc2s.sgov.gov", "api.aws.scloud"},
+    {"aws-iso-e", "eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"},
+    {"aws-iso-f", "us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"},
+    {"aws", "", "amazonaws.com", "api.aws"},
 };
 
 struct ServiceNames {
   const char* variable;
-  const char* section;  // In a profile's services, and for people.
-  const char* host;     // The first part of AWS's own host names.
+  // In a profile's services, for people, and as the first part of AWS's own
+  // host names.
+  const char* name;
 };
 
 ServiceNames names_of(Service service) {
-  switch (service) {
-    case Service::sts:
-      return {"AWS_ENDPOINT_URL_STS", "sts", "sts"};
-    case Service::sso:
-      return {"AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"};
-    case Service::sso_oidc:
-      return {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"};
-    case Service::signin:
-      return {"AWS_ENDPOINT_URL_SIGNIN", "signin", "signin"};
-    case Service::dynamodb:
-      break;
-  }
-  return {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"};
+  return service == Service::sts
+             ? ServiceNames{"AWS_ENDPOINT_URL_STS", "sts"}
+             : ServiceNames{"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb"};
 }
 
 constexpr char kGlobalRegion[] = "aws-global";
@@ -135,7 +120,7 @@ void read_endpoint_settings(Service service, const Profile& profile,
     endpoint.url =
         find_variable(environment, {names.variable, "AWS_ENDPOINT_URL"});
     if (kReadsProfiles && !endpoint.url) {
-      endpoint.url = profile.url_of(names.section, error);
+      endpoint.url = profile.url_of(names.name, error);
     }
   }
   read_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
@@ -218,17 +203,6 @@ void check_url(ServiceEndpoint& endpoint) {
 
 namespace {
 
-// The usual endpoint of AWS Sign-In, or in GovCloud a FIPS one.  All its other
-// endpoints have names like those of other services.
-std::string sign_in_url(const Partition& partition,
-                        const ServiceEndpoint& endpoint) {
-  const bool fips = !endpoint.fips.empty();
-  const bool without_region = fips && endpoint.region == "us-gov-west-1"sv;
-  return sigv4::join(
-      {"https://", if_any("", without_region ? "" : endpoint.region, "."),
-       fips ? "signin-fips." : "signin.", partition.sign_in_domain});
-}
-
 void use_configured_url(ServiceEndpoint& endpoint) {
   check_url(endpoint);
   if (!endpoint.error.empty()) return;
@@ -256,18 +230,13 @@ void find_in_region(Service service, ServiceEndpoint& endpoint) {
   }
   const bool dual_stack = !endpoint.dual_stack.empty();
   const bool gov = partition.name == "aws-us-gov"sv;
-  if (service == Service::signin && !dual_stack &&
-      (endpoint.fips.empty() || gov)) {
-    endpoint.endpoint = sign_in_url(partition, endpoint);
-    return;
-  }
   // In GovCloud, the usual endpoints are FIPS ones.
   const bool usual =
       !kAllEndpoints || endpoint.fips.empty() || (gov && !dual_stack);
   endpoint.suffix = sigv4::join(
       {region, ".",
        dual_stack ? partition.dual_stack_suffix : partition.suffix});
-  endpoint.endpoint = sigv4::join({"https://", names_of(service).host,
+  endpoint.endpoint = sigv4::join({"https://", names_of(service).name,
                                    usual ? "." : "-fips.", endpoint.suffix});
 }
 

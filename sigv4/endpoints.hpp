@@ -59,8 +59,7 @@ constexpr bool kRegionMayComeLater = true;
 // Whether AWS_EC2_METADATA_DISABLED is true.
 bool instance_is_disabled(const Environment& environment);
 
-// `signin` is AWS Sign-In, which refreshes the keys of `aws login`.
-enum class Service { sts, sso, sso_oidc, signin, dynamodb };
+enum class Service { sts, dynamodb };
 
 // The settings of a service's endpoint, and its URL once the region is known.
 struct ServiceEndpoint {
@@ -94,7 +93,6 @@ struct Partition {
   char prefix[9];   // Of its regions: then come a word, '-' and a number.
   char suffix[17];  // The domain that follows a region.
   char dual_stack_suffix[29];
-  char sign_in_domain[21];  // AWS Sign-In is usually at REGION.signin.DOMAIN.
 };
 
 // REQUIRES: is_host_label(region).

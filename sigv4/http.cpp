@@ -2,8 +2,7 @@
 
 // An exchange from start() to finish(): the request for libcurl, what libcurl
 // waits for, its result, and the answer as it arrives.  http_setup.cpp sets the
-// options and callbacks of a handle.  http_limits.cpp ends exchanges that a
-// peer would hold up.
+// options and callbacks of a handle.
 #include "http.hpp"
 
 #include <curl/curl.h>
@@ -51,7 +50,6 @@ constexpr BootTime kNever = BootTime::max();  // No timer.
 constexpr milliseconds kStallCheck(10);
 
 constexpr char kNoMemory[] = "out of memory";
-constexpr char kTooLarge[] = "the answer is too large";
 
 // OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
 constexpr long kNotYetValid = 9, kExpired = 10;
@@ -250,9 +248,8 @@ void Exchange::set_method(Method method) {
 void Exchange::set_time_to_connect(BootTime now) {
   const auto left = std::chrono::duration_cast<milliseconds>(connect_by_ - now);
   const auto time = way_ == Way::fresh ? left / 2 : left;
-  time_to_connect_ = std::max(time, milliseconds(1));
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(time_to_connect_.count()));
+                   static_cast<long>(std::max(time, milliseconds(1)).count()));
   const bool may_know_address = last_address_ != nullptr;
   resolve_by_ =
       way_ == Way::usual && may_know_address ? now + left / 2 : kNever;
@@ -360,8 +357,6 @@ void Exchange::after_action(int multi_code, int running) {
             no_memory ? kNoMemory : curl_multi_strerror(code)});
   } else if (running == 0) {
     take_result();
-  } else if (sent() && goes_too_far()) {
-    finish(ending_of_stop());
   }
   const bool stalled = under_way_ && watched_.empty();
   stall_check_ = stalled ? BootClock::now() + kStallCheck : kNever;
@@ -412,8 +407,6 @@ int Exchange::open_socket(int family, int type, int protocol) {
     return -1;
   }
   progress_.connects = true;
-  progress_.received_before = 0;
-  check_limits(true);
   return fd;
 }
 
@@ -434,10 +427,7 @@ bool Exchange::may_send() {
   if (progress_.stopped == Stop::no_memory) progress_.stopped = Stop::none;
   answer_.sent = true;
   resolve_by_ = kNever;
-  if (progress_.connects) {
-    answer_.sent_at = BootClock::now();
-    check_limits(false);
-  }
+  if (progress_.connects) answer_.sent_at = BootClock::now();
   return true;
 }
 
@@ -476,7 +466,6 @@ bool Exchange::try_next_way(bool resolved) {
 void Exchange::begin_again() {
   progress_ = {};
   error_[0] = '\0';
-  check_limits(false);
   curl_multi_remove_handle(multi_, easy_);
   if (curl_multi_add_handle(multi_, easy_) == CURLM_OK) return;
   finish({Transport::unreachable, kNoMemory});
@@ -598,12 +587,7 @@ void Exchange::take_result() {
 Exchange::Ending Exchange::ending_of_stop() const {
   switch (progress_.stopped) {
     case Stop::too_much:
-      if (sent()) return {Transport::too_large, kTooLarge};
-      return {Transport::unreachable,
-              "too much came before the request was sent"};
-    case Stop::too_slow:
-      return {sent() ? Transport::broken : Transport::unreachable,
-              "the connection was not ready in time"};
+      return {Transport::too_large, "the answer is too large"};
     case Stop::spoke_first:
       return {Transport::unreachable,
               "the server spoke, or hung up, before it was asked"};

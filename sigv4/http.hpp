@@ -63,11 +63,7 @@ struct HttpOptions {
   // Whether HTTPS_PROXY, http_proxy, ALL_PROXY and NO_PROXY count.
   bool use_proxies = true;
   // The size limit of an answer's body; that of its headers is 64 KiB.  A
-  // longer answer ends the exchange as `too_large`.  So does one that takes
-  // more than twice max_answer_bytes plus 128 KiB on the wire (chunk
-  // extensions).  More than 128 KiB before the request (TLS handshakes, a
-  // proxy's answer) end it as `unreachable`.  The kernel counts the bytes on
-  // the wire, since Linux 4.1.
+  // longer answer ends the exchange as `too_large`.
   std::size_t max_answer_bytes = 1 << 20;
   // Idle exchanges beyond this number are closed instead of kept.
   std::size_t max_idle = 32;
@@ -147,7 +143,7 @@ class Exchange {
 
  private:
   // Why one of our callbacks has made libcurl give up.
-  enum class Stop { none, too_much, too_slow, spoke_first, no_memory };
+  enum class Stop { none, too_much, spoke_first, no_memory };
   // How much of the answer's head has arrived.
   enum class Head {
     none,      // Nothing, or nothing since the end of an interim one (1xx).
@@ -161,10 +157,6 @@ class Exchange {
     Stop stopped = Stop::none;
     Head head = Head::none;
     std::size_t head_bytes = 0;  // Of all heads.
-    unsigned looks = 0;          // How often goes_too_far() was called.
-    // Bytes that the connection had received when this exchange began, or soon
-    // after.
-    std::optional<std::uint64_t> received_before{};
   };
 
   struct Ending {
@@ -217,12 +209,6 @@ class Exchange {
   std::size_t size_of_body(std::size_t so_far) const;
   bool has_spoken() const;
 
-  // In http_limits.cpp.
-  void set_limits();
-  void check_limits(bool check);
-  bool goes_too_far();
-  bool is_flooded();
-
   // These come before the handles, which only the destructor frees, because
   // allocating them may throw.
   const std::unique_ptr<curl_slist[]> lines_;  // The headers, for libcurl.
@@ -244,8 +230,7 @@ class Exchange {
   std::unique_ptr<curl_slist, void (*)(curl_slist*)> addresses_;
 
   Way way_ = Way::usual;
-  BootTime connect_by_{};                        // Of this exchange.
-  std::chrono::milliseconds time_to_connect_{};  // Of this way.
+  BootTime connect_by_{};  // Of this exchange.
   // When to give up resolving the name; never if there is no other way.
   BootTime resolve_by_ = BootTime::max();
 

@@ -147,7 +147,6 @@ void Exchange::set_callbacks() {
         exchange_of(self).set_timer(wait_ms);
         return 0;
       });
-  set_limits();
 }
 
 // libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also for

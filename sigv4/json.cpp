@@ -323,42 +323,6 @@ void JsonWriter::copy(Value value) {
   }
 }
 
-namespace {
-
-bool has_name(JsonTexts texts, std::string_view name) {
-  for (const auto& text : texts) {
-    if (text.first == name) return true;
-  }
-  return false;
-}
-
-void write_with(JsonWriter& json, Value object, JsonTexts texts,
-                std::string_view inner_name, JsonTexts inner) {
-  json.begin_object();
-  for (Elements each(object); each.next();) {
-    if (has_name(texts, each.name)) continue;
-    json.name(each.name);
-    if (each.name == inner_name && each.value.is_object()) {
-      write_with(json, each.value, inner, {}, {});
-    } else {
-      json.copy(each.value);
-    }
-  }
-  for (const auto& [name, text] : texts) json.name(name).text(text);
-  json.end_object();
-}
-
-}  // namespace
-
-std::string with_texts(std::string_view object, JsonTexts texts,
-                       std::string_view inner_name, JsonTexts inner) {
-  Text json;
-  JsonWriter writer(json);
-  const Document document{std::string(object)};
-  write_with(writer, document.root(), texts, inner_name, inner);
-  return json.take();
-}
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

@@ -176,17 +176,6 @@ class JsonWriter {
   const std::unique_ptr<Impl> impl_;
 };
 
-// Members that are strings, by their names.
-using JsonTexts =
-    std::initializer_list<std::pair<std::string_view, std::string_view>>;
-
-// The object with `texts` as members: they replace members of these names, or
-// are added.  If its member `inner_name` is an object, the same is done there
-// with `inner`.  All other members keep their values.  The caller wipes the
-// result.  REQUIRES: an object.
-std::string with_texts(std::string_view object, JsonTexts texts,
-                       std::string_view inner_name = {}, JsonTexts inner = {});
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

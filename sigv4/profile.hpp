@@ -44,7 +44,6 @@ class ProfileFile {
   // A property's value, which may be empty; null if the property is not there.
   const std::string_view* find(std::string_view kind, std::string_view section,
                                std::string_view property) const;
-  const Entries& entries() const { return entries_; }
 
   // Why the file counts as empty: "does not exist"; empty if it was read.
   const std::string& absence() const { return file_.failure; }

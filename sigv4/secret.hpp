@@ -18,17 +18,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Overwrites the processor's vector registers, which still hold what memcpy(3)
-// or memcmp(3) had in them last.  The dynamic linker saves all of them on the
-// stack when a function is called for the first time, and so does the kernel
-// when a signal is handled.  So whoever has copied a secret calls this before
-// anything else.
-void wipe_registers() noexcept;
-
-// Also overwrites 16 KiB of the stack below the caller's frame.  When a thread
-// ends, glibc returns the rest of its stack to the system, but keeps that much.
-void wipe_stack() noexcept;
-
 // Overwrites all of the string's memory, and empties the string.
 void wipe(std::string& text) noexcept;
 
@@ -72,8 +61,9 @@ class Secret {
 // The secrets of one request: the secret key, the session token, the signature.
 using Secrets = std::array<std::string_view, 3>;
 // Makes a service's text safe to show: its first line, cut to 300 bytes and
-// escaped by one_line().  A word that repeats 12 bytes or more of a secret
-// becomes "(hidden)".  Secrets of less than 16 bytes are not looked for.
+// escaped by one_line().  If the text repeats 12 bytes or more of a secret, it
+// is
+// "(hidden)" instead.  Secrets of less than 16 bytes are not looked for.
 std::string redacted(std::string_view text, const Secrets& secrets);
 
 // --- Files that hold keys or tokens -----------------------------------------
@@ -107,11 +97,6 @@ struct SecretFile {
   // it; else empty.
   std::string warning;
 };
-
-// Creates or replaces the file atomically, so that nobody reads half of it.
-// Only its owner may read it.  Returns the reason if that fails; else an empty
-// string.
-std::string write_secret_file(const std::string& path, std::string_view text);
 
 }  // namespace sigv4
 }  // namespace v0

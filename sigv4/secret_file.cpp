@@ -60,17 +60,6 @@ int read_into(std::string& text, int fd, std::size_t most) {
   return 0;
 }
 
-// Writes the text and waits until it is on the disk.  Otherwise a crash after
-// the rename could leave an empty file.  Returns errno.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno != EINTR) return errno;
-    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return ::fsync(fd) == 0 ? 0 : errno;
-}
-
 // In a 32-bit program, fstat() fails for a file with a 64-bit inode number.
 #ifdef _LARGEFILE64_SOURCE
 using Status = struct stat64;
@@ -111,18 +100,6 @@ void SecretFile::read(const std::string& path, std::size_t most_bytes) {
                     Digits(mode & 7), ", should be 0600)"});
   }
   if (!failure.empty()) sigv4::wipe(text);
-}
-
-std::string write_secret_file(const std::string& path, std::string_view text) {
-  std::string draft = path + ".XXXXXX";
-  const int fd = ::mkostemp(draft.data(), O_CLOEXEC);  // Mode 0600.
-  if (fd < 0) return system_words(errno);
-  int error = sigv4::write_all(fd, text);
-  ::close(fd);
-  if (error == 0 && ::rename(draft.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return "";
-  ::unlink(draft.c_str());
-  return system_words(error);
 }
 
 }  // namespace sigv4

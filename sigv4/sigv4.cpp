@@ -4,8 +4,6 @@
 // in the specification's order, and sign() puts them together.
 #include "sigv4.hpp"
 
-#include <openssl/err.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 #include <algorithm>
@@ -56,7 +54,6 @@ void begin_with_key(SHA256_CTX& hash, const char* key, char pad) {
   for (std::size_t i = 0; i < sizeof block; ++i) {
     block[i] = static_cast<char>(key[i] ^ pad);
   }
-  wipe_registers();
   sigv4::begin(hash);
   sigv4::update(hash, {block, sizeof block});
   explicit_bzero(block, sizeof block);
@@ -81,58 +78,10 @@ std::string normalized(std::string_view path) {
   return out;
 }
 
-std::string canonical_path(std::string_view path, bool normalize) {
+std::string canonical_path(std::string_view path) {
   if (path.empty() || path == "/") return "/";
   std::string out;
-  append_encoded(out, normalize ? sigv4::normalized(path) : path, '/');
-  return out;
-}
-
-// -1 if it is not a hexadecimal digit.
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  const char letter = lower_case(c);
-  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-}
-
-// The signature requires one spelling, however the query was encoded.  A '%'
-// that is not followed by two hexadecimal digits stands for itself.
-std::string reencoded(std::string_view text) {
-  std::string decoded, out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool digits = text[i] == '%' && i + 2 < text.size() &&
-                        hex_value(text[i + 1]) >= 0 &&
-                        hex_value(text[i + 2]) >= 0;
-    if (digits) {
-      const int byte = 16 * hex_value(text[i + 1]) + hex_value(text[i + 2]);
-      decoded += static_cast<char>(byte);
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  append_encoded(out, decoded);
-  return out;
-}
-
-// Sorted by encoded name, then by encoded value.
-std::string canonical_query(std::string_view query) {
-  // Each is "name\nvalue", because '\n' sorts before all encoded characters.
-  std::vector<std::string> parameters;
-  while (!query.empty()) {
-    std::string_view value = sigv4::cut(query, '&');
-    if (value.empty()) continue;  // "a=1&&b=2", or a '&' at either end.
-    const std::string name = reencoded(sigv4::cut(value, '='));
-    std::string parameter = sigv4::join({name, "\n", reencoded(value)});
-    parameters.insert(
-        std::upper_bound(parameters.begin(), parameters.end(), parameter),
-        std::move(parameter));
-  }
-  std::string out;
-  for (std::string_view value : parameters) {
-    const std::string_view name = sigv4::cut(value, '\n');
-    sigv4::append(out, {out.empty() ? "" : "&", name, "=", value});
-  }
+  append_encoded(out, sigv4::normalized(path), '/');
   return out;
 }
 
@@ -209,10 +158,8 @@ Text canonical_text(const Request& request, const std::vector<Header>& headers,
   Text text(kUsualBytes);
   text += request.method;
   text += '\n';
-  text += canonical_path(request.path, request.normalize_path);
-  text += '\n';
-  text += canonical_query(request.query);
-  text += '\n';
+  text += canonical_path(request.path);
+  text += "\n\n";  // The second one ends a query without parameters.
   append_lines(text, headers, names);
   text += '\n';
   text += names;
@@ -246,18 +193,6 @@ Digest sha256(std::string_view bytes) {
 
 std::string sha256_hex(std::string_view bytes) {
   return std::string(HexDigest(sigv4::sha256(bytes)));
-}
-
-std::string sha1_hex(std::string_view bytes) {
-  std::array<unsigned char, SHA_DIGEST_LENGTH> digest;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha1(),
-                 nullptr) != 1) {
-    ERR_clear_error();  // libcurl would take these errors for its own.
-    return "";
-  }
-  std::string text(2 * digest.size(), '\0');
-  sigv4::write_hex(digest, text.data());
-  return text;
 }
 
 // --- The steps ---------------------------------------------------------------

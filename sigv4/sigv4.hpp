@@ -1,10 +1,11 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// AWS Signature Version 4 in its header form, as pure functions: no clock, no
-// environment, no I/O.  (request, credentials, scope, time) -> Authorization.
+// AWS Signature Version 4 in its header form, without queries, as pure
+// functions: no clock, no environment, no I/O.  (request, credentials, scope,
+// time) -> Authorization.
 //
 //   const std::string hash = sigv4::sha256_hex(body);
-//   sigv4::Request request = {"POST", "/", "", {{"host", host}}, hash};
+//   sigv4::Request request = {"POST", "/", {{"host", host}}, hash};
 //   sigv4::Signed signed_request = sigv4::sign(
 //       request, credentials, {"eu-west-1", "dynamodb"}, unix_seconds);
 //   sigv4::append_headers(lines, request, credentials, signed_request);
@@ -48,17 +49,12 @@ struct Header {
 // What is signed.  Every view must outlive the call.
 struct Request {
   std::string_view method;  // As sent: "POST".
-  std::string_view path;    // As sent, up to '?'; empty counts as "/".
-  // As sent, after the '?'.  It is decoded, and then encoded as the signature
-  // requires.  A '+' is a plus, not a blank.
-  std::string_view query;
+  std::string_view path;    // As sent; empty counts as "/".
   // All of these are signed, so none of them may be changed by a proxy.
   // Values of a repeated name are joined in this order.  sign() adds
   // X-Amz-Date and X-Amz-Security-Token itself.
   std::vector<Header> headers;
   std::string_view payload_hash;  // sha256_hex(body).
-  // Resolve "." and "..", and merge slashes.  False for S3.
-  bool normalize_path = true;
 };
 
 struct Scope {
@@ -96,11 +92,6 @@ class HexDigest {
 
 // The digest of `bytes` in lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
-
-// Lower-case hexadecimal SHA-1.  It protects nothing: AWS's tools name files by
-// it.  Empty if OpenSSL does not compute it, which its configuration may
-// forbid.
-std::string sha1_hex(std::string_view bytes);
 
 // Step 1.  Adds no headers to those of the request.  The result is wiped when
 // it is destroyed, because it may hold a session token.

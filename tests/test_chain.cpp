@@ -61,7 +61,6 @@ Aws& aws() {
     services.role({kLocker});
     services.role({kMiddle});
     services.web_identity(kTokenText, 1h);
-    services.sso_token("sso-token", 1h);
     return true;
   }();
   BOOST_TEST_REQUIRE(told);
@@ -85,20 +84,11 @@ struct Full : Site {
     variables["AWS_METADATA_SERVICE_TIMEOUT"] = "20";  // However slow it is.
     write(".aws/credentials",
           "[base]\n" + pair_of("base") + "[default]\n" + pair_of("k"));
-    write(".aws/sso/cache/" + sha1_hex("u") + ".json",
-          "{\"accessToken\": \"sso-token\", "
-          "\"expiresAt\": \"2999-01-01T00:00:00Z\"}");
-    write(".aws/login/cache/" + sha256_hex("alice") + ".json",
-          "{\"accessToken\": {\"accessKeyId\": \"l-id\", "
-          "\"secretAccessKey\": \"l-secret\", \"sessionToken\": \"l-token\", "
-          "\"accountId\": \"123456789012\", "
-          "\"expiresAt\": \"2999-01-01T00:00:00Z\"}, \"clientId\": \"c\", "
-          "\"refreshToken\": \"l-refresh\", \"dpopKey\": \"l-key\"}");
-    const std::string program =
-        write("program",
-              "#!/bin/sh\necho '{\"Version\": 1, \"AccessKeyId\": \"p-id\","
-              " \"SecretAccessKey\": \"p-secret\"}'\n",
-              0700);
+    const std::string text =
+        "#!/bin/sh\necho '{\"Version\": 1, \"AccessKeyId\": \"p-id\","
+        " \"SecretAccessKey\": \"p-secret\"}'\n";
+    const std::string program = write("program", text, 0700);
+    write("bin/aws", text, 0700);
     lines = {"role_arn = " + std::string(kLocker) + "\nsource_profile = base\n",
              "sso_account_id = 123456789012\nsso_role_name = r\n"
              "sso_region = eu-west-1\nsso_start_url = u\n",
@@ -116,6 +106,8 @@ struct Full : Site {
     return said(outcome);
   }
 
+  const tests::ProcessVariable path{
+      "PATH", ((root / "bin").string() + ":/usr/bin:/bin").c_str()};
   ChainOptions options;
   // The default profile's lines in the config file, one entry for each source.
   std::vector<std::string> lines;
@@ -135,8 +127,7 @@ BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
   all.lines.erase(all.lines.begin());
   BOOST_TEST(has(all.source(), "by web identity of AWS_WEB_IDENTITY_TOKEN_"));
   all.variables.erase("AWS_WEB_IDENTITY_TOKEN_FILE");
-  BOOST_TEST(
-      has(all.source(), " by single sign-on of profile \"default\" in "));
+  BOOST_TEST(has(all.source(), "found: sso_account_id of profile \"default\""));
   all.lines.erase(all.lines.begin());
   BOOST_TEST(all.source() ==
              "found: profile \"default\" in " + all.quoted(".aws/credentials"));
@@ -155,11 +146,29 @@ BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
   BOOST_TEST(has(all.source(), "none: "));
 }
 
+// Its environment is ours, except that it is told which files we read.
+BOOST_AUTO_TEST_CASE(cli_reads_the_files_that_we_read) {
+  Full all(aws());
+  const tests::ProcessVariable other("AWS_CONFIG_FILE", "/nonexistent");
+  all.options.profile = "signed-on";
+  all.variables["AWS_CONFIG_FILE"] = all.write(
+      "config", "[profile signed-on]\nsso_account_id = 123456789012\n");
+  all.write("bin/aws",
+            "#!/bin/sh\necho \"$AWS_CONFIG_FILE $AWS_SHARED_CREDENTIALS_FILE\""
+            " >&2\nexit 1\n",
+            0700);
+  all.options.keys = {};
+  const std::string text = said(asked(all.chain(all.options)));
+  BOOST_TEST(has(text, ": " + (all.root / "config").string() + " " +
+                           (all.root / ".aws/credentials").string() + ";"),
+             text);
+}
+
 BOOST_AUTO_TEST_CASE(no_text_of_any_source_shows_a_secret) {
   Full all(aws());
-  for (const char* service : {"sts", "sso", "container", "imds"}) {
+  for (const char* service : {"sts", "container", "imds"}) {
     tests::AwsFault fault{service, "*", "refuse", 0};
-    fault.message = "base-secret sso-token " + std::string(kTokenText);
+    fault.message = "base-secret " + std::string(kTokenText);
     aws().fault(fault);
   }
   const auto check = [&] {
@@ -167,8 +176,7 @@ BOOST_AUTO_TEST_CASE(no_text_of_any_source_shows_a_secret) {
     const std::string texts = texts_of(asked(all.chain(all.options)));
     for (const char* secret :
          {"given-secret", "env-secret", "base-secret", "k-secret", "p-secret",
-          "c-secret", "sso-token", "l-secret", "l-token", "l-refresh", "l-key",
-          kTokenText}) {
+          "c-secret", kTokenText}) {
       BOOST_TEST(!has(texts + config, secret), texts);
     }
   };

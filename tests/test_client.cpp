@@ -331,7 +331,6 @@ std::string expected_authorization(const SeenRequest& request,
   const std::string target = request.header("X-Amz-Target").value_or("");
   return sigv4::sign({request.method,
                       request.path,
-                      "",
                       {{"content-type", type},
                        {"host", host},
                        {"x-amz-target", target}},

@@ -18,17 +18,15 @@
 #include <string>
 #include <vector>
 
-#include "sigv4/sigv4.hpp"
 #include "tests/support/agent.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gateway.hpp"
 #include "tests/support/home.hpp"
-#include "tests/support/json_string.hpp"
-#include "tests/support/login_kit.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/stage.hpp"
+#include "tests/support/stamps.hpp"
 #include "tests/witness/answers.hpp"
 #include "tests/witness/combination.hpp"
 #include "tests/witness/ours.hpp"
@@ -58,37 +56,18 @@ BOOST_AUTO_TEST_SUITE(aws_sources)
 namespace {
 
 const tests::AwsKeys kUser = {"AKIDSOURCE", "the-secret-of-the-source-user"};
-const std::string kAlice = "arn:aws:iam::123456789012:user/alice";
-const std::string kLogin = "refresh-token-of-a-login";
-const std::string kSignOn = "access-token-of-a-sign-on";
 
 struct KeyStage : Stage {
   // The machine's proxy settings do not count.
   KeyStage() { set("no_proxy", "127.0.0.1,localhost"); }
 
-  // Somebody has signed on with `aws login`, and the keys have expired.
-  void login() {
-    write(".aws/config", "[default]\nlogin_session = " + kAlice + "\n");
-    const std::string key = tests::pem_of("P-256");
-    aws.login_token(kLogin, "client", key, 1h);
-    write(".aws/login/cache/" + ddbmutex::sigv4::sha256_hex(kAlice) + ".json",
-          R"({"accessToken":{"accessKeyId":"AKIDOLD",)"
-          R"("secretAccessKey":"old-secret-of-a-login",)"
-          R"("sessionToken":"old-token-of-a-login",)"
-          R"("accountId":"123456789012","expiresAt":"2001-01-01T00:00:00Z"},)"
-          R"("clientId":"client","refreshToken":")" +
-              kLogin + R"(","dpopKey":)" + tests::json_string(key) + "}");
-  }
   // Ends the agent, and returns the secret that it has told in its log, in its
   // complaints or in `more`; empty if it has told none.
   std::string secret_told_by(Agent& agent, const std::string& more = {}) {
     agent.end();
     const std::string all = more + log() + agent.process().complaints();
-    for (const auto& secret : {kUser.secret_access_key, kSignOn, kLogin,
-                               std::string("PRIVATE KEY")}) {
-      if (has(all, secret)) return secret;
-    }
-    return secret_in(all);
+    return has(all, kUser.secret_access_key) ? kUser.secret_access_key
+                                             : secret_in(all);
   }
 };
 
@@ -108,10 +87,6 @@ const std::vector<Source>& sources() {
        [](KeyStage& it) { it.credentials_file(it.aws.issue(1h)); }},
       {"role_of_a_source_profile", "role/locker",
        [](KeyStage& it) { it.role_of(kUser); }},
-      {"sign_on_by_session", "profile \"default\"",
-       [](KeyStage& it) { it.single_sign_on(kSignOn); }},
-      {"login_that_has_to_be_refreshed", "login_session of profile \"default\"",
-       [](KeyStage& it) { it.login(); }},
       {"credential_process", "credential_process",
        [](KeyStage& it) { it.credential_process(); }},
   };
@@ -215,6 +190,177 @@ BOOST_AUTO_TEST_CASE(keys_that_dynamodb_says_have_expired_are_replaced_unseen) {
   BOOST_TEST(fetches() == 2);
 }
 
+// --- By the AWS CLI ----------------------------------------------------------
+
+namespace {
+
+// A profile whose keys the AWS CLI gets, which is a shell script here.
+struct CliProfile {
+  const char* name;
+  std::string lines;
+  const char* told;            // What the log and errors call the source.
+  const char* deed;            // What a person has to do if there are no keys.
+  const char* asked = "work";  // The profile that the CLI is asked for.
+};
+
+std::ostream& operator<<(std::ostream& out, const CliProfile& profile) {
+  return out << profile.name;
+}
+
+const std::string kSso =
+    "sso_session = corp\nsso_account_id = 123456789012\nsso_role_name = r\n"
+    "[sso-session corp]\nsso_region = eu-west-1\n"
+    "sso_start_url = https://corp.example\n";
+
+const std::vector<CliProfile> kCliProfiles = {
+    {"sso_session", kSso, "sso_account_id of profile \"work\"",
+     "; to sign on, run: aws sso login --profile \"work\""},
+    {"login_session", "login_session = arn:aws:iam::123456789012:user/alice\n",
+     "login_session of profile \"work\"",
+     "; to sign on, run: aws login --profile \"work\""},
+    {"mfa_serial",
+     "role_arn = arn:aws:iam::123456789012:role/locker\nmfa_serial = x\n"
+     "source_profile = base\n[profile base]\naws_access_key_id = i\n"
+     "aws_secret_access_key = s\n",
+     "mfa_serial of profile \"work\"",
+     "; to tell the code, run at a terminal: aws sts get-caller-identity "
+     "--profile \"work\""},
+    {"role_of_an_sso_session",
+     "role_arn = arn:aws:iam::123456789012:role/locker\n"
+     "source_profile = base\n[profile base]\n" +
+         kSso,
+     "sso_account_id of profile \"base\"",
+     "; to sign on, run: aws sso login --profile \"base\"", "base"},
+};
+
+struct CliStage : KeyStage {
+  explicit CliStage(const CliProfile& profile) {
+    set("AWS_CONFIG_FILE", write("config", "[profile work]\n" + profile.lines));
+    set("AWS_PROFILE", "work");
+  }
+  // The CLI writes these keys, and notes how it was run.
+  void cli_gives(const tests::AwsKeys& keys) {
+    aws.user(keys);
+    cli("cd \"$HOME\"\necho \"$AWS_CONFIG_FILE $*\" >>runs\ncat '" +
+        document(keys) + "'\n");
+  }
+  int runs() const {
+    std::ifstream file(home.root / "runs");
+    int lines = 0;
+    for (std::string line; std::getline(file, line);) ++lines;
+    return lines;
+  }
+  std::string first_run() const {
+    std::ifstream file(home.root / "runs");
+    std::string line;
+    std::getline(file, line);
+    return line;
+  }
+};
+
+// Why a lock cannot be taken, once the error says that.
+void check_that_lock_says(CliStage& it, const std::string& wanted,
+                          const std::string& also) {
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name(), "patience=200");
+  std::string why;
+  BOOST_TEST(eventually([&] {
+               const std::string locked = agent.ask("lock a");
+               why = agent.ask("why a");
+               return locked == tests::refused(ddbmutex::Errc::no_keys) &&
+                      has(why, wanted);
+             }),
+             why << " should have " << wanted);
+  BOOST_TEST(has(why, also), why);
+  BOOST_TEST(it.secret_told_by(agent, why) == "");
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of_the_cli, kCliProfiles,
+                     profile) {
+  CliStage it(profile);
+  it.cli_gives(it.aws.issue(1h));
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name(), "auto_renew=0");
+  const std::string locked = agent.ask("lock a");
+  BOOST_TEST(locked == "true", locked << ": " << agent.ask("why a"));
+  BOOST_TEST(agent.ask("release a") == "true");
+  BOOST_TEST(it.first_run() == (it.home.root / "config").string() +
+                                   " configure export-credentials --profile " +
+                                   std::string(profile.asked) +
+                                   " --format process");
+  BOOST_TEST(it.runs() == 1);
+  BOOST_TEST(it.gateway.counts().good_signatures() == 3);
+  BOOST_TEST(it.secret_told_by(agent) == "");
+  BOOST_TEST(has(it.log(), profile.told), it.log());
+}
+
+// As with every source, new keys are fetched when a third of the time is left.
+BOOST_AUTO_TEST_CASE(keys_of_the_cli_are_replaced_before_they_end) {
+  CliStage it(kCliProfiles[0]);
+  it.cli_gives(it.aws.issue(9s));
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_REQUIRE(agent.ask("lock a") == "true");
+  it.cli_gives(it.aws.issue(1h));
+  hold_for(agent, 10s);
+  BOOST_TEST(it.runs() == 2);
+  BOOST_TEST(agent.ask("release a") == "true");
+  BOOST_TEST(it.gateway.counts().expired_keys() == 0);
+}
+
+BOOST_DATA_TEST_CASE(cli_that_fails_is_an_error_with_what_to_do, kCliProfiles,
+                     profile) {
+  CliStage it(profile);
+  it.cli("echo 'Error: the token has expired' >&2\nexit 253\n");
+  check_that_lock_says(
+      it,
+      ", by the AWS CLI: the program ended with exit status 253: Error: "
+      "the token has expired" +
+          std::string(profile.deed),
+      profile.told);
+}
+
+BOOST_AUTO_TEST_CASE(cli_that_is_missing_or_too_old_is_an_error_at_once) {
+  CliStage it(kCliProfiles[0]);
+  it.set("PATH", "/nonexistent");
+  check_that_lock_says(it, "there is no program \"aws\" on the PATH",
+                       kCliProfiles[0].told);
+  for (const char* status : {"2", "252"}) {  // Of version 1, and of 2.0 to 2.8.
+    it.cli("echo 'aws: error: Invalid choice' >&2\nexit " +
+           std::string(status) + "\n");
+    check_that_lock_says(it,
+                         "aws: error: Invalid choice; this AWS CLI is too old, "
+                         "version 2.9 or later is needed",
+                         kCliProfiles[0].told);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cli_that_writes_no_keys_is_an_error) {
+  for (const auto& [written, flaw] :
+       {std::pair("Hello", "the program's output is not a JSON object"),
+        std::pair("", "the program wrote nothing"),
+        std::pair("{\"Version\":1,\"AccessKeyId\":\"AKID\"}",
+                  "no SecretAccessKey in ")}) {
+    CliStage it(kCliProfiles[1]);
+    it.cli("printf '%s' '" + std::string(written) + "'\n");
+    check_that_lock_says(it, flaw, kCliProfiles[1].told);
+  }
+}
+
+// The error says who is asked.  The CLI is ended with the table.
+BOOST_AUTO_TEST_CASE(cli_that_hangs_holds_up_no_call) {
+  CliStage it(kCliProfiles[0]);
+  it.cli("echo $$ >\"$HOME/pid\"\nexec sleep 1000\n");
+  check_that_lock_says(it, "the program of sso_account_id of profile \"work\"",
+                       ", by the AWS CLI is being asked");
+  std::ifstream file(it.home.root / "pid");
+  pid_t pid = 0;
+  BOOST_TEST_REQUIRE(static_cast<bool>(file >> pid));
+  BOOST_TEST(eventually([pid] { return !tests::Stamps::is_running(pid); }));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // --- Beside AWS's own tools --------------------------------------------------
@@ -282,8 +428,7 @@ void write(const fs::path& path, const std::string& text, bool is_script) {
   BOOST_TEST_REQUIRE(chmod(path.c_str(), is_script ? 0700 : 0600) == 0);
 }
 
-// Places the combination in a new home directory.  A tool that has read a
-// token there may have replaced it, so each gets its own.
+// Places the combination in a new home directory.
 Placed placed(const Combination& combination, const fs::path& root,
               std::map<std::string, std::string> places) {
   const fs::path home = root / combination.name;
@@ -314,12 +459,6 @@ Placed placed(const Combination& combination, const fs::path& root,
   return result;
 }
 
-// The key of a sign-on with `aws login`, in PEM.
-const std::string& login_key() {
-  static const std::string pem = tests::pem_of("P-256");
-  return pem;
-}
-
 // Registers the users, roles and tokens that the combinations use.
 void introduce(tests::Aws& aws) {
   aws.user({"AKIASOURCE", "secret-source"});
@@ -327,28 +466,17 @@ void introduce(tests::Aws& aws) {
   aws.role({"arn:aws:iam::123456789012:role/second"});
   aws.role({"arn:aws:iam::123456789012:role/guarded", "from-outside"});
   aws.web_identity("web-token", 1h);
-  aws.sso_token("sso-access", 1h);
-  aws.sso_client("sso-client", "sso-client-secret", 1h);
-  aws.refresh_token("sso-refresh", "sso-client", 1h);
-  aws.login_token("login-refresh", "arn:aws:signin:::devtools/same-device",
-                  login_key(), 1h);
-  // Every tool may use the same refresh token.
-  aws.control("POST", "/oidc", R"({"rotate": false})");
   aws.control("POST", "/container", R"({"authorization": "container-token"})");
 }
 
 std::map<std::string, std::string> places_of(const tests::Aws& aws) {
   std::map<std::string, std::string> places;
-  for (const char* service :
-       {"sts", "sso", "oidc", "signin", "imds", "container"}) {
+  for (const char* service : {"sts", "imds", "container"}) {
     places["{" + std::string(service) + "}"] = aws.plain_url(service);
   }
   const std::string container = aws.plain_url("container");
   places["{container-by-name}"] =
       "http://localhost" + container.substr(container.rfind(':'));
-  // Goes into a JSON string that has its quotes already.
-  const std::string key = tests::json_string(login_key());
-  places["{login-key}"] = key.substr(1, key.size() - 2);
   return places;
 }
 
@@ -443,6 +571,11 @@ void report(const std::vector<Combination>& all, const Tally& tally) {
 
 BOOST_AUTO_TEST_CASE(keys_region_and_endpoint_are_those_of_the_witnesses) {
   const tests::Home home;
+  // Nobody has signed on.
+  write(home.root / "bin/aws", "#!/bin/sh\nexit 1\n", true);
+  const tests::ProcessVariable path(
+      "PATH",
+      ((home.root / "bin").string() + ":" + std::getenv("PATH")).c_str());
   tests::Aws aws({false});
   introduce(aws);
   const auto places = places_of(aws);

@@ -24,13 +24,12 @@ sigv4::Credentials credentials(std::string_view session_token = "") {
 BOOST_AUTO_TEST_SUITE(sigv4_signer)
 
 BOOST_AUTO_TEST_CASE(published_requests_get_the_published_authorization) {
-  BOOST_TEST(sigv4_vectors().size() == 28u);  // 19 general, 9 of DynamoDB.
+  BOOST_TEST(sigv4_vectors().size() == 23u);  // 14 general, 9 of DynamoDB.
   for (const Sigv4Vector& vector : sigv4_vectors()) {
     BOOST_TEST_CONTEXT(vector.name) {
       const std::string hash = sigv4::sha256_hex(vector.body);
       const sigv4::Signed result = sigv4::sign(
-          {vector.method, vector.path, vector.query, vector.headers, hash,
-           vector.normalize_path},
+          {vector.method, vector.path, vector.headers, hash},
           credentials(vector.session_token), vector.scope, vector.unix_seconds);
       BOOST_TEST(result.signature() == vector.signature);
       BOOST_TEST(result.authorization ==
@@ -82,7 +81,7 @@ BOOST_AUTO_TEST_CASE(destroyed_signing_key_leaves_no_bytes_behind) {
 // The headers that were signed are sent, except Host: the HTTP client adds it.
 BOOST_AUTO_TEST_CASE(headers_are_sent_in_the_order_given_and_without_host) {
   const sigv4::Request request = {
-      "POST", "/", "", {{"z", "1"}, {"host", "h"}, {"a", "2"}}, "payload-hash"};
+      "POST", "/", {{"z", "1"}, {"host", "h"}, {"a", "2"}}, "payload-hash"};
   const sigv4::Signed made =
       sigv4::sign(request, credentials("t"), {"us-east-1", "service"}, kTime);
   sigv4::Text lines;

@@ -105,7 +105,7 @@ class Client {
         {"Content-Type", type}, {"Host", host}, {"X-Amz-Target", target}};
     if (tells_hash) headers.push_back({"X-Amz-Content-Sha256", hash});
     const ddbmutex::sigv4::Signed signature = ddbmutex::sigv4::sign(
-        {"POST", "/", "", headers, hash},
+        {"POST", "/", headers, hash},
         {keys_.access_key_id, keys_.secret_access_key, keys_.session_token},
         {"eu-west-1", "dynamodb"}, std::time(nullptr) + ahead.count());
     Call call{{}, body};

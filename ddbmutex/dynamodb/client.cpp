@@ -183,7 +183,6 @@ void Client::begin(Pending& pending, Action action, BootTime now, Reader reader,
   const sigv4::Request request = {
       "POST",
       context.parts.path,
-      "",
       {{"content-type", "application/x-amz-json-1.0"},
        {"host", context.parts.authority},
        {"x-amz-target", target}},

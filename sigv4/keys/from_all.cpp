@@ -137,21 +137,17 @@ KeyOutcome first_of(Part part, Search& search) {
 
 void read_services(Services& services, const ChainOptions& options,
                    const Profile& profile, const Environment& environment) {
-  for (std::size_t i = 0; i < services.endpoints.size(); ++i) {
-    read_endpoint_settings(static_cast<Service>(i), profile, environment,
-                           services.endpoints[i]);
-    services.last_addresses[i] = std::make_shared<LastAddress>();
-  }
+  read_endpoint_settings(Service::sts, profile, environment, services.sts);
+  services.last_address = std::make_shared<LastAddress>();
   services.region = options.region;
   services.ca_file = options.ca_file;
   if (!services.region) {
     services.region = find_setting(
         environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
   }
-  // This applies also to services in another region, such as the sign-on's.
-  const bool fips = asks_for_fips(services.region.value);
-  for (ServiceEndpoint& endpoint : services.endpoints) {
-    if (fips) endpoint.fips = services.region.source + " asks for FIPS";
+  // This applies also to an STS in another region.
+  if (asks_for_fips(services.region.value)) {
+    services.sts.fips = services.region.source + " asks for FIPS";
   }
   if (services.ca_file.empty()) {
     services.ca_file =
@@ -165,17 +161,6 @@ WebIdentityVariables web_identity_of(const Environment& environment) {
           environment("AWS_ROLE_ARN"), environment("AWS_ROLE_SESSION_NAME")};
 }
 
-// Where AWS's tools keep sign-ons.
-void read_caches(const Environment& environment, Chain& chain) {
-  if (!kReadsProfiles) return;
-  const std::string home = environment("HOME");
-  if (!home.empty()) chain.sso_cache = home + "/.aws/sso/cache";
-  chain.login_cache =
-      locate("AWS_LOGIN_CACHE_DIRECTORY", "~/.aws/login/cache", environment);
-  const bool home_is_unknown = sigv4::begins_with(chain.login_cache, "~/");
-  if (home_is_unknown) chain.login_cache.clear();
-}
-
 // `profile`: the one at chain.place.
 void read_settings(const ChainOptions& options, const Environment& environment,
                    const Profile& profile, Chain& chain) {
@@ -185,7 +170,6 @@ void read_settings(const ChainOptions& options, const Environment& environment,
   chain.unusable = profile.error;
   chain.missing = profile.missing;
   if (!chain.named) chain.web_identity = web_identity_of(environment);
-  read_caches(environment, chain);
   read_services(chain.services, options, profile, environment);
   chain.container = container_settings(environment);
   chain.container.ca_file = chain.services.ca_file;

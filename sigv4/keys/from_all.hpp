@@ -17,8 +17,8 @@
 // does not exist, and a web identity in the environment is an error.
 //
 // The settings of services, region, CA file and metadata service are read once,
-// when the source is made.  Keys, roles, sign-ons and files with tokens are
-// read for each fetch.
+// when the source is made.  Keys, roles and files with tokens are read for each
+// fetch.
 #ifndef DDBMUTEX_SIGV4_FROM_ALL_HPP
 #define DDBMUTEX_SIGV4_FROM_ALL_HPP
 

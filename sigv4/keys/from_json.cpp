@@ -1,6 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Reads keys from the JSON documents of services, programs and cache files.
+// Reads keys from the JSON documents of services and programs.
 #include "from_json.hpp"
 
 #include <optional>
@@ -30,11 +30,10 @@ std::string flaw_of(Value member, const char* name, bool needed, bool is_token,
   return lacks_text ? join({name, " is empty in ", place}) : "";
 }
 
-// Seconds since 1970 of a time of ISO 8601 or a number of units.
-std::optional<std::int64_t> time_of(Value end, std::int64_t units) {
-  if (const auto text = end.text()) return parse_iso8601(*text);
-  const auto number = end.number();
-  return number ? std::optional(*number / units) : std::nullopt;
+// Seconds since 1970 of a time of ISO 8601 or a number (STS).
+std::optional<std::int64_t> time_of(Value end) {
+  const auto text = end.text();
+  return text ? parse_iso8601(*text) : end.number();
 }
 
 }  // namespace
@@ -81,7 +80,7 @@ KeyOutcome keys_in(const Document& document,
            {"AccountId in ", place, " is not an account id: ignored\n"});
   }
   if (!end) return outcome;
-  const auto expires = time_of(end, form.units);
+  const auto expires = time_of(end);
   if (!expires) {
     return broken_keys(
         {form.end, " is not an ISO 8601 time with a zone in ", place});

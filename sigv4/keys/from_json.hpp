@@ -1,6 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// JSON documents of services, programs and cache files, and the keys in them.
+// JSON documents of services and programs, and the keys in them.
 //
 //   const Document answer = parse_json(http.body);
 //   if (!answer.root().is_object()) return broken_keys({"no JSON object"});
@@ -35,17 +35,11 @@ struct KeyForm {
   // Whether `end` and the token's member are required.  The token may be empty:
   // then the keys have none.
   bool must_end = true;
-  // Of the expiry per second, if it is a number and not a time of ISO 8601.
-  std::int64_t units = 1;
 };
 
 // As STS and programs write them.
 constexpr KeyForm kSessionForm = {
-    {"AccessKeyId", "SecretAccessKey", "SessionToken"}, "Expiration", true, 1};
-
-// As single sign-on and `aws login` write the names.
-constexpr KeyNames kLowerCaseNames = {"accessKeyId", "secretAccessKey",
-                                      "sessionToken"};
+    {"AccessKeyId", "SecretAccessKey", "SessionToken"}, "Expiration", true};
 
 // The keys in the object that the names lead to: {"a", "b"} is the member "b"
 // of the member "a" of the document's object.  `found`, even if they have

@@ -14,8 +14,8 @@
 // The last three may be missing.
 //
 // The outcome is `broken` if another attempt would not help: the command is
-// malformed, cannot be started or is not found (status 126 or 127), asks
-// something in the background, or writes something else than keys.  It is
+// malformed, cannot be started or is not found (status 126 or 127), or writes
+// something else than keys.  It is
 // `failed` if the program ended with another status (it may need the network),
 // by a signal or not in time, and, like in botocore and AWS's JavaScript SDK,
 // if its keys have expired already.  No text shows the command or its stdout.
@@ -105,7 +105,7 @@ std::string last_words(std::string_view complaints, std::string_view output) {
 
 KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
-  constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false, 1};
+  constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false};
   if (text.empty()) {
     return broken_keys({place, ": the program wrote nothing"});
   }
@@ -145,22 +145,29 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
          ": the command must begin with an absolute path (this program is "
          "set-uid or set-gid, or has capabilities)"});
   }
+  return run_for_keys({std::move(words), "", place}, fetch).keys;
+}
+
+KeyRun run_for_keys(KeyCommand command, const Fetch& fetch) {
+  const std::string& place = command.place;
+  KeyRun run;
   Program program;
-  Program::Failure failure = program.start(words);
-  if (failure.reason.empty()) {
+  run.failure = program.start(command.words, command.settings);
+  if (run.failure.reason.empty()) {
     fetch.say(join({"the program of ", place, " is being asked"}));
-    failure = program.wait(fetch);
+    run.failure = program.wait(fetch);
   }
-  KeyOutcome outcome =
+  const Program::Failure& failure = run.failure;
+  run.keys =
       failure.reason.empty()
           ? read_document(program.output(), place, fetch.now())
           : sigv4::not_found(failure.final ? State::broken : State::failed,
                              {place, ": ", failure.reason});
-  if (outcome.state != State::found) {
-    outcome.reason +=
+  if (run.keys.state != State::found) {
+    run.keys.reason +=
         if_any(": ", last_words(program.complaints(), program.output()));
   }
-  return outcome;
+  return run;
 }
 
 }  // namespace sigv4

@@ -66,10 +66,10 @@ KeyOutcome ask_sts(std::string_view action, const Role& role, const Field& own,
     call.secrets = {own.value};
   }
   KeyOutcome outcome =
-      services.ask(Service::sts, role.region, call, fetch,
-                   [&](const HttpAnswer& http, std::int64_t utc_now) {
-                     return read_sts_keys(action, http.body, utc_now);
-                   });
+      services.ask_sts(role.region, call, fetch,
+                       [&](const HttpAnswer& http, std::int64_t utc_now) {
+                         return read_sts_keys(action, http.body, utc_now);
+                       });
   if (outcome.state == State::found) outcome.source = role.place;
   return outcome;
 }
@@ -130,11 +130,6 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
 // Reads the profile's role.  Blocked if it cannot be assumed.
 KeyOutcome read_role(Search& search, const Profile& profile, Role& role) {
   const std::string where = profile.place_of("role_arn");
-  if (profile.has("mfa_serial")) {
-    return blocked(search, {"mfa_serial in ", where,
-                            ": there is nobody to ask for a code, so such a "
-                            "role cannot be assumed"});
-  }
   role.arn = profile.value_of("role_arn");
   role.session_name = profile.value_of("role_session_name");
   role.external_id = profile.value_of("external_id");
@@ -191,11 +186,13 @@ KeyOutcome keys_of_source(Search& search, const Profile& profile,
 }
 
 // Follows source_profile from profile to profile and adds their roles.  Returns
-// the keys of the first one that needs no role.  Changes the name of `profile`
-// on the way, because all of them are in the same files.
+// the keys of the first one that needs no role, or whose role the AWS CLI
+// assumes, because it asks a person for a code (mfa_serial).  Changes the name
+// of `profile` on the way, because all of them are in the same files.
 KeyOutcome source_of_roles(Search& search, Profile& profile,
                            std::list<Role>& roles) {
   for (;;) {
+    if (profile.has("mfa_serial")) return keys_by_mfa(search);
     roles.emplace_back();
     KeyOutcome flaw = read_role(search, profile, roles.back());
     if (search.blocked) return flaw;

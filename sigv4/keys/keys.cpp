@@ -358,7 +358,6 @@ void Keys::Core::run(Run& own) {
     outcome =
         ask({BootClock::now() + longest_fetch, own.stop, own.utc_now, report});
   });
-  wipe_stack();  // Secrets may be on it, and libc keeps it for other threads.
   // Memory ran out: a transient failure.
   if (!asked) outcome.state = KeyOutcome::State::failed;
   if (!own.stop.woken()) try_with_memory([&] { log.report(outcome); });

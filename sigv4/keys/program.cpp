@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "../memory.hpp"
 #include "../secret.hpp"
 #include "../text.hpp"
 #include "from_json.hpp"
@@ -32,7 +31,6 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
 // How many bytes of its stderr are kept.
 constexpr std::size_t kMostComplaints = 8192;
 // From SIGTERM to SIGKILL.
@@ -68,21 +66,37 @@ std::string safe_environment() {
   return variables;
 }
 
+// The settings, and the variables of this process that they do not replace.
+std::vector<char*> variables_with(std::string& settings) {
+  std::vector<char*> all = pointers_to(settings);
+  if (ignores_environment()) return all;
+  const std::vector<char*> own(all.begin(), all.end() - 1);
+  all.pop_back();
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    std::string_view rest = *variable;
+    const std::string name = join({sigv4::cut(rest, '='), "="});
+    const auto replaces = [&](const char* setting) {
+      return sigv4::begins_with(setting, name);
+    };
+    if (std::none_of(own.begin(), own.end(), replaces)) {
+      all.push_back(*variable);
+    }
+  }
+  all.push_back(nullptr);
+  return all;
+}
+
 struct Start {
   char* const* arguments;
   char* const* variables;
   int output;      // Becomes its stdout.
   int complaints;  // Becomes its stderr.
-  bool own_group;  // Otherwise it stays in ours.
-  bool reads_tty;  // Its stdin is the terminal; otherwise /dev/null.
 };
 
 // The default action for every signal, and none of them blocked.
-void set_attributes(posix_spawnattr_t& attributes, bool own_group) {
-  int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-  if (own_group) flags |= POSIX_SPAWN_SETPGROUP;
-  posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
-  posix_spawnattr_setpgroup(&attributes, 0);
+void set_attributes(posix_spawnattr_t& attributes) {
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -97,10 +111,9 @@ int set_descriptors(posix_spawn_file_actions_t& actions, const Start& start) {
   if (error == 0) {
     error = posix_spawn_file_actions_adddup2(&actions, start.complaints, 2);
   }
-  if (error == 0) {
-    error = posix_spawn_file_actions_addopen(
-        &actions, 0, start.reads_tty ? kTerminal : "/dev/null",
-        start.reads_tty ? O_RDWR : O_RDONLY, 0);
+  if (error == 0 && isatty(0) != 1) {
+    error =
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   }
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
   // Our own descriptors are closed by exec.  Those of the program that contains
@@ -114,7 +127,7 @@ int set_descriptors(posix_spawn_file_actions_t& actions, const Start& start) {
 int spawn(const Start& start, pid_t& pid) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  set_attributes(attributes, start.own_group);
+  set_attributes(attributes);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   int error = set_descriptors(actions, start);
@@ -133,20 +146,17 @@ Program::Program()
     : output_(kMaxJsonBytes + 1, Pipe::Keeps::beginning),
       complaints_(kMostComplaints, Pipe::Keeps::end) {}
 
-Program::Failure Program::start(std::string& words) {
+Program::Failure Program::start(std::string& words, std::string settings) {
+  if (ignores_environment()) settings = safe_environment();
   // These may throw, so they come before the descriptors are opened.
   const std::vector<char*> arguments = pointers_to(words);
-  std::string safe = safe_environment();
-  const std::vector<char*> variables = pointers_to(safe);
+  const std::vector<char*> variables = variables_with(settings);
   const int output = output_.open();
   const int complaints = output < 0 ? -1 : complaints_.open();
   int error = complaints < 0 ? errno : 0;
   if (error == 0) {
-    const bool at_terminal = terminal_.is_ours();
-    error = spawn(
-        {arguments.data(), ignores_environment() ? variables.data() : environ,
-         output, complaints, !at_terminal, at_terminal && isatty(0) == 1},
-        pid_);
+    error =
+        spawn({arguments.data(), variables.data(), output, complaints}, pid_);
   }
   if (output >= 0) close(output);
   if (complaints >= 0) close(complaints);
@@ -158,7 +168,7 @@ Program::Failure Program::start(std::string& words) {
                          error == EMFILE || error == ENFILE || error == ETXTBSY;
   return {join({"the program cannot be started: ",
                 std::generic_category().message(error)}),
-          !transient};
+          !transient, error == ENOENT};
 }
 
 // --- Reading -----------------------------------------------------------------
@@ -204,7 +214,7 @@ void Pipe::read_all() {
   }
 }
 
-// Leaves a zombie, so that its number and its group's are not reused.
+// Leaves a zombie, so that its number is not reused.
 bool Program::has_ended() {
   siginfo_t info = {};
   int result;
@@ -222,24 +232,10 @@ bool Program::has_ended() {
   return true;
 }
 
-// The kernel stops a program in a background group when it uses the terminal.
-bool Program::was_refused_the_terminal() const {
-  siginfo_t info = {};
-  if (waitid(P_PID, static_cast<id_t>(pid_), &info,
-             WSTOPPED | WNOHANG | WNOWAIT) != 0) {
-    return false;
-  }
-  return info.si_pid == pid_ &&
-         (info.si_status == SIGTTIN || info.si_status == SIGTTOU);
-}
-
 Program::Failure Program::why_to_give_up(const Fetch& fetch,
                                          BootTime began) const {
   const BootTime now = BootClock::now();
-  const BootTime deadline = terminal_.is_ours()
-                                ? fetch.deadline
-                                : std::min(fetch.deadline, began + kPatience);
-  if (now >= deadline) {
+  if (now >= fetch.deadline) {
     return {join({"the program did not end in ",
                   Digits((now - began) / milliseconds(1)), " ms"})};
   }
@@ -247,12 +243,6 @@ Program::Failure Program::why_to_give_up(const Fetch& fetch,
     return {"given up, because nobody waits for it any more"};
   }
   if (output_.is_full()) return {"the program wrote more than 64 KiB", true};
-  if (was_refused_the_terminal()) {
-    return {
-        "the program asks something on the terminal, but this process is in "
-        "the background",
-        true};
-  }
   return {};
 }
 
@@ -267,8 +257,7 @@ Program::Failure Program::wait(const Fetch& fetch) {
     if (ended) return verdict();
     Failure failure = why_to_give_up(fetch, began);
     if (!failure.reason.empty()) {
-      kill_all();
-      state_ = State::lost;
+      end();
       return failure;
     }
     pollfd fds[] = {{output_.fd(), POLLIN, 0},
@@ -284,20 +273,19 @@ Program::Failure Program::verdict() {
   reap();
   if (output_.is_full()) return {"the program wrote more than 64 KiB", true};
   if (state_ == State::signaled) {
-    terminal_.restore();
     return {join({"the program was ended by signal ", Digits(number_)})};
   }
   if (state_ == State::lost || number_ == 0) return {};
   // With 126 and 127 a shell says that a command cannot be executed or is not
   // found.
   return {join({"the program ended with exit status ", Digits(number_)}),
-          number_ == 126 || number_ == 127};
+          number_ == 126 || number_ == 127, false, number_};
 }
 
 // --- Ending ------------------------------------------------------------------
 
 Program::~Program() {
-  if (state_ == State::running) kill_all();
+  if (state_ == State::running) end();
 }
 
 // REQUIRES: has_ended()
@@ -307,31 +295,19 @@ void Program::reap() {
   }
 }
 
-void Program::signal_all(int signal) {
-  if (!terminal_.is_ours()) {
-    kill(-pid_, signal);
-  } else {
-    // Must not throw, because a destructor calls this.  Without memory, some
-    // descendants are not found.
-    try_with_memory([&] { descendants_.signal(pid_, signal); });
-  }
-  kill(pid_, signal);  // It may have left its group.
-}
-
-// Waits for the program to end, but not for its descendants.
-void Program::kill_all() {
+void Program::end() {
   bool ended = has_ended();
   for (const auto& [signal, patience] :
        {std::pair(SIGTERM, kGrace), std::pair(SIGKILL, kKilledPatience)}) {
-    if (state_ == State::lost) return;  // Its number may be another's by now.
-    signal_all(signal);
+    if (ended) break;
+    kill(pid_, signal);
     const BootTime until = BootClock::now() + patience;
     while (!(ended = has_ended()) && BootClock::now() < until) {
       poll(nullptr, 0, 2);
     }
   }
   if (ended) reap();
-  terminal_.restore();
+  state_ = State::lost;
 }
 
 }  // namespace sigv4

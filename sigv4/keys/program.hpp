@@ -3,21 +3,19 @@
 // Runs a program and reads what it writes, until it ends or is ended.
 //
 //   Program program;
-//   Program::Failure failure = program.start(words);
+//   Program::Failure failure = program.start(words, settings);
 //   if (failure.reason.empty()) failure = program.wait(fetch);
 //   if (failure.reason.empty()) use(program.output());
 //
-// The program gets our environment, none of our descriptors, and the default
-// action for every signal.  If this process ignores its environment
-// (settings.hpp), the program gets PATH and HOME alone.
+// The program is in our process group, so it may ask a person something on the
+// terminal.  It gets our environment, the default action for every signal, and
+// none of our descriptors but stdin, and that only if it is a terminal.  If
+// this process ignores its environment (settings.hpp), the program gets PATH
+// and HOME alone.
 //
-// If it uses the terminal (terminal.hpp), it has until the deadline of the
-// fetch, otherwise one minute.  If the kernel stops it because it uses the
-// terminal in the background, it is ended at once.
-//
-// If its time is up, or if nobody waits for it any more, the program is ended.
-// It and its descendants get SIGTERM, and soon after SIGKILL.  They are found
-// by their process group if they have one, else in /proc.
+// If its time is up, or if nobody waits for it any more, the program gets
+// SIGTERM, and soon after SIGKILL.  The processes that it has started get
+// neither.
 #ifndef DDBMUTEX_SIGV4_PROGRAM_HPP
 #define DDBMUTEX_SIGV4_PROGRAM_HPP
 
@@ -28,8 +26,6 @@
 #include <string_view>
 
 #include "credentials.hpp"
-#include "descendants.hpp"
-#include "terminal.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -67,8 +63,10 @@ class Pipe {
 class Program {
  public:
   struct Failure {
-    std::string reason;  // Empty: there is none.
-    bool final = false;  // Another attempt would fail again.
+    std::string reason;      // Empty: there is none.
+    bool final = false;      // Another attempt would fail again.
+    bool not_found = false;  // There is no such program.
+    int status = 0;          // With which it exited.
   };
 
   Program();
@@ -76,8 +74,9 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // `words`: the command, each word with a NUL behind it.
-  Failure start(std::string& words);
+  // Both: texts, each with a NUL behind it.  `words`: the command.  `settings`:
+  // variables ("NAME=VALUE") that replace those of our environment.
+  Failure start(std::string& words, std::string settings);
   // Returns when the program has ended, even if another process still has its
   // stdout open.  REQUIRES: it was started.
   Failure wait(const Fetch& fetch);
@@ -97,15 +96,11 @@ class Program {
   };
 
   bool has_ended();
-  bool was_refused_the_terminal() const;
   Failure why_to_give_up(const Fetch& fetch, BootTime began) const;
   Failure verdict();
   void reap();
-  void signal_all(int signal);
-  void kill_all();
+  void end();
 
-  const Terminal terminal_{};
-  Descendants descendants_{};
   State state_ = State::not_started;
   pid_t pid_ = -1;
   int number_ = 0;

@@ -30,8 +30,7 @@ constexpr Backoff::Limits kServicePauses{milliseconds(100), milliseconds(3200)};
 constexpr Backoff::Limits kThrottledServicePauses{milliseconds(1000),
                                                   milliseconds(32000)};
 // Codes that are transient for the sources of keys only.
-constexpr char kTransient[] =
-    "IDPCommunicationError SlowDownException AuthorizationPendingException";
+constexpr char kTransient[] = "IDPCommunicationError";
 // This code is seldom transient.  But it is retried, because the identity
 // provider may have been slow to answer.
 constexpr std::string_view kDoubtful = "InvalidIdentityToken";
@@ -58,7 +57,7 @@ std::string reason_of(const Refusal& refusal, const std::string& status,
        ")"});
 }
 
-Verdict verdict_on(const std::string& code, int status) {
+Verdict verdict_on(std::string_view code, int status) {
   const CodeMeaning meaning = meaning_of_code(code);
   if (meaning == CodeMeaning::throttled || status == 429) {
     return Verdict::throttled;
@@ -145,9 +144,7 @@ void Caller::write_request(const std::string& url, std::int64_t utc,
                            Exchange& to) {
   to.headers() += call_.headers;
   if (call_.signer != nullptr) sign(url, utc, to.headers());
-  if (call_.prove) (*call_.prove)(url, utc, to.headers());
   to.body() += call_.body;
-  wipe_registers();  // The headers or the body may have a token in them.
 }
 
 // Signs the form for STS.
@@ -159,7 +156,6 @@ void Caller::sign(const std::string& url, std::int64_t utc,
   const Request request = {
       "POST",
       parts.path,
-      "",
       {{"content-type", kFormType}, {"host", parts.authority}},
       hash};
   append_headers(
@@ -184,8 +180,7 @@ Verdict Caller::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
   const Refusal refusal = read_refusal(http);
   outcome_.reason = reason_of(refusal, status, call_.secrets);
   const auto date = date_of(http);
-  const bool maybe_skewed = may_mean_skew(refusal.code) || call_.prove;
-  if (date && maybe_skewed &&
+  if (date && may_mean_skew(refusal.code) &&
       is_skewed(std::chrono::seconds(*date - signed_for))) {
     if (std::exchange(corrected_, true)) return Verdict::refused;
     correction_ = *date - fetch_.now();
@@ -253,12 +248,11 @@ KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch,
   return Caller(call, fetch, read).run();
 }
 
-KeyOutcome Services::ask(Service service, const Setting& where,
-                         ServiceCall& call, const Fetch& fetch,
-                         ReadAnswer read) const {
-  ServiceEndpoint endpoint = endpoints[static_cast<std::size_t>(service)];
+KeyOutcome Services::ask_sts(const Setting& where, ServiceCall& call,
+                             const Fetch& fetch, ReadAnswer read) const {
+  ServiceEndpoint endpoint = sts;
   if (where) {
-    find_endpoint(service, where, endpoint);
+    find_endpoint(Service::sts, where, endpoint);
   } else {
     endpoint.error = "no region is known";
   }
@@ -268,12 +262,8 @@ KeyOutcome Services::ask(Service service, const Setting& where,
   call.host = endpoint.endpoint;
   call.region = endpoint.region;
   call.http.ca_file = ca_file;
-  call.http.last_address = last_addresses[static_cast<std::size_t>(service)];
+  call.http.last_address = last_address;
   return call_service(call, fetch, read);
-}
-
-Refusal::~Refusal() {
-  for (std::string* text : {&code, &message, &request_id}) wipe(*text);
 }
 
 Refusal read_refusal(const HttpAnswer& http) {

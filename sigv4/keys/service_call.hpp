@@ -1,13 +1,13 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The sources of keys ask all servers by this: STS, IAM Identity Center (SSO),
-// AWS Sign-In, a container's agent, EC2's metadata service.
+// The sources of keys ask all servers by this: STS, a container's agent, EC2's
+// metadata service.
 //
 //   ServiceCall call;
-//   call.name = "SSO GetRoleCredentials";
-//   call.path = "/federation/credentials";
-//   return services.ask(
-//       Service::sso, region, call, fetch,
+//   call.name = "STS AssumeRole";
+//   call.body = form_of("", {{"Action", "AssumeRole"}, ...});
+//   return services.ask_sts(
+//       region, call, fetch,
 //       [](const HttpAnswer& http, std::int64_t utc_now) {
 //         return keys_in(parse_json(http.body), ..., utc_now);
 //       });
@@ -29,12 +29,10 @@
 #ifndef DDBMUTEX_SIGV4_SERVICE_CALL_HPP
 #define DDBMUTEX_SIGV4_SERVICE_CALL_HPP
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -56,9 +54,6 @@ constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
 // the answer.  `utc_now`: the answer's own Date if it has one.
 using ReadAnswer =
     FunctionRef<KeyOutcome(const HttpAnswer& http, std::int64_t utc_now)>;
-// Adds a header that proves who sends a request to `url` at `utc_now`.
-using ProveSender = FunctionRef<void(const std::string& url,
-                                     std::int64_t utc_now, Text& headers)>;
 
 // The request, and how it is made.
 struct ServiceCall {
@@ -84,8 +79,7 @@ struct ServiceCall {
   // signed.  REQUIRES: the body is a form.
   const Credentials* signer = nullptr;
   std::string_view region;
-  std::optional<ProveSender> prove{};  // Called for each attempt.
-  Secrets secrets;                     // What was sent and must not be shown.
+  Secrets secrets;  // What was sent and must not be shown.
   int attempts = 3;
   std::chrono::milliseconds time{5000};  // For each attempt.
   HttpOptions http;
@@ -103,30 +97,26 @@ inline KeyOutcome success() {
   return outcome;
 }
 
-// What all calls of AWS's own services have in common.
+// What all calls of STS have in common.
 struct Services {
-  // Calls a service in the region `where`.  Sets the call's host, region and CA
-  // file.
-  KeyOutcome ask(Service service, const Setting& where, ServiceCall& call,
-                 const Fetch& fetch, ReadAnswer read) const;
+  // Calls STS in the region `where`.  Sets the call's host, region and CA file.
+  KeyOutcome ask_sts(const Setting& where, ServiceCall& call,
+                     const Fetch& fetch, ReadAnswer read) const;
 
-  // By Service, without DynamoDB.
-  std::array<ServiceEndpoint, 4> endpoints;
-  std::array<std::shared_ptr<LastAddress>, 4> last_addresses;
+  ServiceEndpoint sts;
+  std::shared_ptr<LastAddress> last_address;
   Setting region;
   std::string ca_file;
 };
 
-// The error that a service answered.  Its texts are untrusted.  They are wiped,
-// because they may repeat a token that was sent.
+// The error that a service answered.  Its texts are untrusted, and may repeat a
+// token that was sent.
 struct Refusal {
-  ~Refusal();
-
-  std::string code;  // "AccessDenied"; empty if none could be read.
-  std::string message;
-  std::string request_id;
+  Secret code;  // "AccessDenied"; empty if none could be read.
+  Secret message;
+  Secret request_id;
 };
-// Reads the errors of STS, SSO, its OIDC service and a container's agent.
+// Reads the errors of STS and a container's agent.
 Refusal read_refusal(const HttpAnswer& http);
 
 // `head`, followed by the fields that have a value, as a form

@@ -10,9 +10,9 @@
 //   web_identity_token_file  with role_arn.  The variables
 //                            AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and
 //                            AWS_ROLE_SESSION_NAME each replace a property
-//   sso_account_id, sso_role_name    with an sso_session, or the older way
+//   sso_account_id, sso_role_name    by the AWS CLI, after `aws sso login`
 //   keys in the credentials file
-//   login_session            after `aws login`
+//   login_session            by the AWS CLI, after `aws login`
 //   credential_process
 //   keys in the config file
 //
@@ -27,13 +27,16 @@
 //   * a role_arn with none, or both, of source_profile and credential_source;
 //   * a source_profile that does not exist, or has no keys;
 //   * profiles that name each other in a circle, or more than 200 in a row;
-//   * an mfa_serial with a role_arn, because nobody can be asked for a code;
 //   * a profile that has no keys and configures a source only in part:
 //     source_profile or credential_source without role_arn, or sso_session,
 //     sso_start_url or sso_region without sso_account_id and sso_role_name.  A
 //     search that went on would sign as the container or the instance.
 //     (botocore goes on; the JavaScript SDK refuses only a partial sign-on.)
 //   * a profile that has no keys and a source's property without a value.
+//
+// The AWS CLI also assumes a role with an mfa_serial, because somebody has to
+// be asked for a code.  It is not used for a role that is assumed with such
+// keys.
 //
 // Settings that only qualify a source (duration_seconds, external_id,
 // mfa_serial, role_session_name, sso_registration_scopes) are ignored if the
@@ -51,6 +54,7 @@
 #include "../profile.hpp"
 #include "credentials.hpp"
 #include "from_hosts.hpp"
+#include "program.hpp"
 #include "service_call.hpp"
 
 namespace ddbmutex {
@@ -62,15 +66,6 @@ struct WebIdentityVariables {
   std::string token_file;
   std::string role_arn;
   std::string session_name;
-};
-
-// What is remembered about the sign-on cache file (sign_on.hpp) that was read
-// last.
-struct SignOn {
-  std::string path;
-  BootTime next_refresh{};
-  // Content that could not be written to the file; empty if there is none.
-  Secret unwritten{};
 };
 
 // The settings of the sources, and what they remember.
@@ -88,9 +83,6 @@ struct Chain {
   Instance instance{};
   WebIdentityVariables web_identity{};
   Services services{};
-  std::string sso_cache{};    // ~/.aws/sso/cache; empty without a HOME.
-  std::string login_cache{};  // ~/.aws/login/cache; the same.
-  SignOn sign_on{};
 };
 
 // One search for keys.
@@ -145,6 +137,21 @@ KeyOutcome check_profile(Search& search);
 KeyOutcome keys_of_source_profile(Search& search);
 
 // --- Parts of these sources --------------------------------------------------
+
+// The keys of search.profile, whose role has an mfa_serial, by the AWS CLI.
+KeyOutcome keys_by_mfa(Search& search);
+
+// A program that writes keys.  `words` and `settings`: see Program::start().
+struct KeyCommand {
+  std::string words;
+  std::string settings;
+  std::string place;  // For people: where it is configured.
+};
+struct KeyRun {
+  KeyOutcome keys;
+  Program::Failure failure;
+};
+KeyRun run_for_keys(KeyCommand command, const Fetch& fetch);
 
 // Runs a credential_process.  `place`: where it is configured, for people:
 // `credential_process of profile "x" in "/home/u/.aws/config"`.

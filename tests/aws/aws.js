@@ -1,7 +1,7 @@
 // AWS's key services on 127.0.0.1, as far as those need them who look for keys:
-// STS, the SSO portal and its OIDC service, AWS Sign-In, EC2's metadata service,
-// the agent of containers; and a forward proxy.  They check what the real ones check, and
-// answer in their words; on command they do what goes wrong.
+// STS, EC2's metadata service, the agent of containers; and a forward proxy.
+// They check what the real ones check, and answer in their words; on command they
+// do what goes wrong.
 //
 //   node aws.js --tls DIR
 //   {"ports":{"sts":21001,...},"tls":{"sts":21006,...},"proxy":40000,"proxies":{"good":40001,...},
@@ -34,10 +34,7 @@ const { Imds } = require("./imds");
 const { Issuer } = require("./issuer");
 const { Log } = require("./log");
 const { Mischief } = require("./mischief");
-const { Oidc } = require("./oidc");
 const { Proxy } = require("./proxy");
-const { Signin } = require("./signin");
-const { Sso } = require("./sso");
 const { startControl } = require("./control");
 const { Sts } = require("./sts");
 
@@ -74,9 +71,6 @@ class Aws {
     this.mischief = new Mischief();
     this.proxy = new Proxy();
     this.sts = new Sts(this);
-    this.sso = new Sso(this);
-    this.oidc = new Oidc(this);
-    this.signin = new Signin(this);
     this.imds = new Imds(this);
     this.container = new Container(this);
     this.#build(tls ? certify(tls) : { authority: null, bad: {} });
@@ -86,11 +80,11 @@ class Aws {
   #build({ authority, bad }) {
     this.authority = authority;
     this.bad = bad;
-    const { sts, sso, oidc, signin, imds, container } = this;
+    const { sts, imds, container } = this;
     this.plain = {};
     this.tls = {};
     this.modes = {};
-    for (const service of [sts, sso, oidc, signin, imds, container]) {
+    for (const service of [sts, imds, container]) {
       const { name } = service;
       const own = authority !== null && service !== imds ? authority.tls : null;
       this.plain[name] = this.#door(service, "http", undefined);

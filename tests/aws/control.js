@@ -7,14 +7,6 @@
 //   POST   /users         {"key", "secret", "token", "arn"}: whom STS knows
 //   POST   /roles         {"arn", "external_id"}
 //   POST   /web-identity  {"token", "seconds", "subject"}
-//   POST   /sso           {"tokens": [{"token", "seconds"}],
-//                         "roles": [{"account_id", "role_name"}]}
-//   POST   /oidc          {"clients": [{"id", "secret", "seconds"}],
-//                         "refresh_tokens": [{"token", "client_id",
-//                         "seconds"}], "rotate"}
-//   POST   /signin        {"refresh_tokens": [{"token", "client_id", "seconds",
-//                         "key": the private key of its owner, in PEM}],
-//                         "once": whether each is good for one use}
 //   POST   /imds          {"role", "region", "token_seconds",
 //                         "forget_tokens"}
 //   POST   /container     {"path", "authorization", "account_id"}
@@ -34,7 +26,6 @@ const { demand } = require("../gateway/faults");
 const { setClock } = require("../gateway/control");
 const { startJsonPort } = require("../gateway/json_port");
 const { isoTime } = require("./issuer");
-const { pointOf } = require("./signin");
 
 // Does with each member that is told what `deeds` say.
 function apply(value, deeds) {
@@ -71,42 +62,6 @@ function addRole(aws, value) {
 function addWebIdentity(aws, value) {
   const subject = value.subject ?? "system:serviceaccount:default:locker";
   aws.sts.webIdentities.add(value.token, value.seconds, { subject });
-}
-
-function setSso({ sso }, value) {
-  apply(value, {
-    tokens: (all) =>
-      all.forEach(({ token, seconds }) => sso.tokens.add(token, seconds)),
-    roles: (all) => (sso.roles = all),
-  });
-}
-
-function setOidc({ oidc }, value) {
-  apply(value, {
-    clients: (all) =>
-      all.forEach(({ id, secret, seconds }) =>
-        oidc.clients.add(id, seconds, { secret }),
-      ),
-    refresh_tokens: (all) =>
-      all.forEach(({ token, client_id: clientId, seconds }) =>
-        oidc.refreshTokens.add(token, seconds, { clientId, seconds }),
-      ),
-    rotate: (does) => (oidc.rotates = does),
-  });
-}
-
-function setSignin({ signin }, value) {
-  apply(value, {
-    refresh_tokens: (all) =>
-      all.forEach(({ token, client_id: clientId, seconds, key }) =>
-        signin.refreshTokens.add(token, seconds, {
-          clientId,
-          seconds,
-          point: pointOf(key),
-        }),
-      ),
-    once: (is) => (signin.once = is),
-  });
 }
 
 function setImds({ imds }, value) {
@@ -157,12 +112,6 @@ const ROUTES = {
   "POST /users": [["key", "secret", "token", "arn"], addUser],
   "POST /roles": [["arn", "external_id"], addRole],
   "POST /web-identity": [["token", "seconds", "subject"], addWebIdentity],
-  "POST /sso": [["tokens", "roles"], setSso],
-  "POST /oidc": [
-    ["clients", "refresh_tokens", "rotate"],
-    setOidc,
-  ],
-  "POST /signin": [["refresh_tokens", "once"], setSignin],
   "POST /imds": [
     ["role", "region", "token_seconds", "forget_tokens"],
     setImds,

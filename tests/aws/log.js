@@ -16,10 +16,8 @@ const TOLD = [
 // Of these it is only told that they were there.
 const SECRET = [
   "authorization",
-  "dpop",
   "proxy-authorization",
   "x-amz-security-token",
-  "x-amz-sso_bearer_token",
   "x-aws-ec2-metadata-token",
 ];
 

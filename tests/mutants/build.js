@@ -27,7 +27,6 @@ const startedBy = {
   passwords_of_proxies: ["processes/agent"],
   privileged: ["processes/privileged"],
   redirects: ["processes/agent"],
-  terminal: ["processes/two_askers"],
   thread_cancellation: ["processes/agent"],
   tls_and_proxies: ["processes/agent"],
 };

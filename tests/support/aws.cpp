@@ -157,15 +157,6 @@ class Object {
     json_.EndObject();
     return *this;
   }
-  // An array of this one object.
-  Object& add(const char* name, Object&& only) {
-    const std::string value = only.end();
-    json_.Key(name);
-    json_.StartArray();
-    json_.RawValue(value.data(), value.size(), rapidjson::kObjectType);
-    json_.EndArray();
-    return *this;
-  }
   // If it is there.
   Object& add_if(const char* name, const std::string& value) {
     return value.empty() ? *this : add(name, value);
@@ -290,9 +281,6 @@ std::string Aws::tls_proxy_url(const std::string& certificate) const {
 std::map<std::string, std::string> Aws::environment() const {
   std::map<std::string, std::string> variables = {
       {"AWS_ENDPOINT_URL_STS", url("sts")},
-      {"AWS_ENDPOINT_URL_SSO", url("sso")},
-      {"AWS_ENDPOINT_URL_SSO_OIDC", url("oidc")},
-      {"AWS_ENDPOINT_URL_SIGNIN", url("signin")},
       {"AWS_EC2_METADATA_SERVICE_ENDPOINT", url("imds")}};
   if (!ca_file_.empty()) variables["AWS_CA_BUNDLE"] = ca_file_;
   return variables;
@@ -343,37 +331,6 @@ void Aws::web_identity(const std::string& token,
                        std::chrono::seconds lifetime) {
   control("POST", "/web-identity",
           Object().add("token", token).add("seconds", lifetime.count()).end());
-}
-
-void Aws::sso_token(const std::string& token, std::chrono::seconds lifetime) {
-  Object one;
-  one.add("token", token).add("seconds", lifetime.count());
-  control("POST", "/sso", Object().add("tokens", std::move(one)).end());
-}
-
-void Aws::sso_client(const std::string& id, const std::string& secret,
-                     std::chrono::seconds lifetime) {
-  Object one;
-  one.add("id", id).add("secret", secret).add("seconds", lifetime.count());
-  control("POST", "/oidc", Object().add("clients", std::move(one)).end());
-}
-
-void Aws::refresh_token(const std::string& token, const std::string& client,
-                        std::chrono::seconds lifetime) {
-  Object one;
-  one.add("token", token).add("client_id", client);
-  one.add("seconds", lifetime.count());
-  control("POST", "/oidc",
-          Object().add("refresh_tokens", std::move(one)).end());
-}
-
-void Aws::login_token(const std::string& token, const std::string& client,
-                      const std::string& pem, std::chrono::seconds lifetime) {
-  Object one;
-  one.add("token", token).add("client_id", client).add("key", pem);
-  one.add("seconds", lifetime.count());
-  control("POST", "/signin",
-          Object().add("refresh_tokens", std::move(one)).end());
 }
 
 void Aws::fault(const AwsFault& fault) {

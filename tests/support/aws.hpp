@@ -1,8 +1,7 @@
-// AWS's key services (tests/aws/aws.js) on this machine: STS, the SSO portal
-// and its OIDC service, AWS Sign-In, EC2's metadata service, the agent of
-// containers; and a forward proxy.  A process of ours that checks what the real
-// ones check, gives out keys that a tests::Gateway takes, and does on command
-// what goes wrong.
+// AWS's key services (tests/aws/aws.js) on this machine: STS, EC2's metadata
+// service, the agent of containers; and a forward proxy.  A process of ours
+// that checks what the real ones check, gives out keys that a tests::Gateway
+// takes, and does on command what goes wrong.
 //
 //   Aws aws;
 //   Gateway gateway(engine.url(), aws.gateway_settings());
@@ -14,8 +13,7 @@
 //   aws.log().count("sts", "AssumeRole");         // 2
 //   gateway.counts().expired_keys();              // 0
 //
-// Services and operations: "sts" AssumeRole, AssumeRoleWithWebIdentity; "sso"
-// GetRoleCredentials; "oidc" CreateToken; "signin" CreateOAuth2Token; "imds"
+// Services and operations: "sts" AssumeRole, AssumeRoleWithWebIdentity; "imds"
 // PutToken, ListRoles, GetRole, GetRegion; "container" GetCredentials; anywhere
 // Redirected (somebody went where a redirect of ours led) and Other.
 //
@@ -136,7 +134,7 @@ class Aws {
   // url_with().
   std::string tls_proxy_url(const std::string& certificate) const;
   // By names of variables, what leads a program of AWS's manner here: the
-  // URLs of STS, SSO, its OIDC service, AWS Sign-In and metadata, and the CA.
+  // URLs of STS and metadata, and the CA.
   std::map<std::string, std::string> environment() const;
   // PEM, of the CA that vouches for https; empty without TLS.
   const std::string& ca_file() const { return ca_file_; }
@@ -154,16 +152,6 @@ class Aws {
   void user(const AwsKeys& keys);
   void role(const AwsRole& role);
   void web_identity(const std::string& token, std::chrono::seconds lifetime);
-  // An access token of SSO.
-  void sso_token(const std::string& token, std::chrono::seconds lifetime);
-  void sso_client(const std::string& id, const std::string& secret,
-                  std::chrono::seconds lifetime);
-  void refresh_token(const std::string& token, const std::string& client,
-                     std::chrono::seconds lifetime);
-  // Adds a refresh token of AWS Sign-In, issued for a private key in PEM.
-  void login_token(const std::string& token, const std::string& client,
-                   const std::string& pem, std::chrono::seconds lifetime);
-
   void fault(const AwsFault& fault);
   void clear();  // No fault any more.
   // Of a service, or "*": "open"; "refuse": all connections are reset, none is

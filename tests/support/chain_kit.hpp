@@ -39,17 +39,6 @@ struct Nest : Home {
     BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
     return path;
   }
-  // Its mode, and how many files there are in its folder: "600 of 1".
-  std::string mode_of(const std::string& name) const {
-    namespace fs = std::filesystem;
-    std::ostringstream text;
-    text << std::oct
-         << static_cast<unsigned>(fs::status(root / name).permissions())
-         << " of "
-         << std::distance(fs::directory_iterator((root / name).parent_path()),
-                          fs::directory_iterator());
-    return text.str();
-  }
   // As texts have it.
   std::string quoted(const std::string& name) const {
     return ddbmutex::sigv4::in_quotes((root / name).string());
@@ -63,9 +52,6 @@ struct Nest : Home {
 struct Site : Nest {
   explicit Site(const Aws& aws) {
     variables["AWS_ENDPOINT_URL_STS"] = aws.url("sts");
-    variables["AWS_ENDPOINT_URL_SSO"] = aws.url("sso");
-    variables["AWS_ENDPOINT_URL_SSO_OIDC"] = aws.url("oidc");
-    variables["AWS_ENDPOINT_URL_SIGNIN"] = aws.url("signin");
     variables["AWS_CA_BUNDLE"] = aws.ca_file();
   }
 };

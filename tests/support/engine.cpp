@@ -289,7 +289,6 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
   const sigv4::Signed signature = sigv4::sign(
       {"POST",
        "/",
-       "",
        {{"Content-Type", type}, {"Host", host}, {"X-Amz-Target", target}},
        hash},
       signing_keys(*keys), {region_, "dynamodb"}, now);

@@ -116,20 +116,6 @@ std::string text_of(const Reply& reply, int number) {
   return text + body.substr(0, reply.cut_body_at.value_or(body.size()));
 }
 
-// What goes on for ever, of an endless answer.
-std::string filler_of(const Reply& reply) {
-  if (!reply.flood.empty()) {
-    std::string text = reply.flood;
-    while (text.size() < 16384) text += reply.flood;
-    return text;
-  }
-  return "X-Filler: " + std::string(80, 'x') + "\r\n";
-}
-
-bool is_endless(const Reply& reply) {
-  return reply.endless_headers || !reply.flood.empty();
-}
-
 void reset_on_close(int fd) {
   const linger at_once = {1, 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -283,7 +269,7 @@ class ScriptedServer::Connection {
   bool greet();
   bool send_stray(const std::string& text);
   bool answer(const Reply& reply, const SeenRequest& request);
-  void flood(const std::string& filler);
+  void send_headers_without_end();
   void set_idle(bool idle);
   void close_down(Ending ending);
 
@@ -322,10 +308,7 @@ bool ScriptedServer::Connection::greet() {
     const std::lock_guard<std::mutex> guard(server_.mutex_);
     greeting = server_.greeting_;
   }
-  if (!send_all(greeting.raw)) return false;
-  if (greeting.flood.empty()) return true;
-  flood(filler_of(greeting));
-  return false;
+  return send_all(greeting.raw);
 }
 
 bool ScriptedServer::Connection::handshake() {
@@ -410,13 +393,13 @@ bool ScriptedServer::Connection::answer(const Reply& reply,
                                         const SeenRequest& request) {
   if (reply.silent) return true;
   // Before the answer is out: whoever has it may call end_idle().
-  set_idle(reply.ending == Ending::keep && !is_endless(reply));
+  set_idle(reply.ending == Ending::keep && !reply.endless_headers);
   std::string text;
   for (int i = 0; i < reply.copies; ++i) text += text_of(reply, request.number);
   if (!send_all(text)) return false;
   if (!reply.stray.empty()) return send_stray(reply.stray);
-  if (!is_endless(reply)) return true;
-  flood(filler_of(reply));
+  if (!reply.endless_headers) return true;
+  send_headers_without_end();
   return false;
 }
 
@@ -430,10 +413,10 @@ bool ScriptedServer::Connection::send_stray(const std::string& text) {
   return true;
 }
 
-void ScriptedServer::Connection::flood(const std::string& filler) {
-  for (std::size_t sent = 0; sent < Reply::kFlood; sent += filler.size()) {
-    if (!send_all(filler)) return;
-  }
+void ScriptedServer::Connection::send_headers_without_end() {
+  constexpr int kMost = 1 << 20;
+  const std::string line = "X-Filler: " + std::string(80, 'x') + "\r\n";
+  for (int sent = 0; sent < kMost && send_all(line); ++sent) continue;
 }
 
 void ScriptedServer::Connection::close_down(Ending ending) {

@@ -94,12 +94,8 @@ struct Reply {
   bool silent = false;  // No byte of an answer.
   std::string raw;      // Sent as it stands, instead of an answer.
   bool chunked = false;
-  bool endless_headers = false;
-  std::string stray;  // Sent behind it once send_stray() is called.
-  // An answer practically without end.  `flood`: sent behind all that, again
-  // and again.
-  static constexpr std::size_t kFlood = 96 << 20;
-  std::string flood;
+  bool endless_headers = false;  // Practically.
+  std::string stray;             // Sent behind it once send_stray() is called.
   std::optional<std::size_t> cut_body_at;  // Only so many bytes of the body.
   int copies = 1;                          // How often the answer is sent.
 
@@ -137,8 +133,8 @@ class ScriptedServer {
   // For the next request that no earlier script waits for; goes before the
   // handler.
   void script(Reply reply);
-  // Each connection accepted from now on is sent the raw text of this reply and
-  // its flood, before anything is read from it.
+  // Each connection accepted from now on is sent the raw text of this reply
+  // before anything is read from it.
   void greet(Reply greeting);
   // Listens from now on.  REQUIRES: the door is shut.
   void open();

@@ -8,8 +8,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "sigv4/sigv4.hpp"
-
 namespace tests {
 
 namespace {
@@ -77,14 +75,17 @@ void Stage::credentials_file(const AwsKeys& keys) {
   write(".aws/credentials", "[default]\n" + lines_of(keys));
 }
 
+std::string Stage::document(const AwsKeys& keys) const {
+  return write("keys.json",
+               R"({"Version":1,"AccessKeyId":")" + keys.access_key_id +
+                   R"(","SecretAccessKey":")" + keys.secret_access_key +
+                   R"(","SessionToken":")" + keys.session_token +
+                   R"(","Expiration":")" + keys.expiration + R"("})");
+}
+
 void Stage::credential_process() {
-  const AwsKeys keys = aws.issue(std::chrono::hours(1));
-  const std::string path = write(
-      "keys.json", R"({"Version":1,"AccessKeyId":")" + keys.access_key_id +
-                       R"(","SecretAccessKey":")" + keys.secret_access_key +
-                       R"(","SessionToken":")" + keys.session_token +
-                       R"(","Expiration":")" + keys.expiration + R"("})");
-  write(".aws/config", "[default]\ncredential_process = cat '" + path + "'\n");
+  write(".aws/config", "[default]\ncredential_process = cat '" +
+                           document(aws.issue(std::chrono::hours(1))) + "'\n");
 }
 
 void Stage::role_of(const AwsKeys& user) {
@@ -94,15 +95,10 @@ void Stage::role_of(const AwsKeys& user) {
                            "role_arn = " + kRole + "\n");
 }
 
-void Stage::single_sign_on(const std::string& token) {
-  aws.sso_token(token, std::chrono::hours(1));
-  write(".aws/config",
-        "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
-        "sso_role_name = locker\n[sso-session work]\n"
-        "sso_region = us-east-1\nsso_start_url = https://work.example\n");
-  write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex("work") + ".json",
-        R"({"accessToken":")" + token +
-            R"(","expiresAt":"2099-01-01T00:00:00Z"})");
+void Stage::cli(const std::string& script) {
+  const std::string path = write("bin/aws", "#!/bin/sh\n" + script);
+  chmod(path.c_str(), 0700);
+  set("PATH", (home.root / "bin").string() + ":/usr/bin:/bin");
 }
 
 void Stage::web_identity() {

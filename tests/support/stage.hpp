@@ -37,13 +37,17 @@ struct Stage {
   std::vector<std::string> environment() const;
   std::string log() const;
 
+  // Writes what a credential_process prints; returns the file's path.
+  std::string document(const AwsKeys& keys) const;
+
   // Each sets up one source of keys.
   void static_keys();
   void credentials_file(const AwsKeys& keys);
   void credential_process();
   // A profile assumes a role with the user's keys.
   void role_of(const AwsKeys& user);
-  void single_sign_on(const std::string& token);
+  // The AWS CLI on the PATH is this shell script.
+  void cli(const std::string& script);
   void web_identity();
   void instance();
   void container();

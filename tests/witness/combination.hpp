@@ -22,9 +22,7 @@
 // and no end of its own.  `directory PATH` makes one.
 //
 // A file without a line is empty.  {home}, and for the stand-ins' URLs {sts}
-// {sso} {oidc} {signin} {imds} {container} {container-by-name}, are replaced
-// wherever they stand; so is {login-key}, the private key of a login as JSON
-// has it.
+// {imds} {container} {container-by-name}, are replaced wherever they stand.
 //
 // Keys, region and endpoint should come out as with either witness.  `differs`
 // excepts some of a witness's answers, with the reason; `unknown` those that it

@@ -23,10 +23,6 @@ const { defaultProvider } = require("@aws-sdk/credential-provider-node");
 
 const PATIENCE_MS = 20000;
 
-// The SDK signs a login's proof with the global `crypto`, which only Node.js 19
-// and later have.  Debian 12 has 18.
-globalThis.crypto ??= require("node:crypto").webcrypto;
-
 // Whoever asks the instance for its region allows a second, by two clocks.
 const { request } = http;
 http.request = (options, ...others) =>

@@ -1,9 +1,9 @@
 # What botocore makes of configurations: tests/test_key_sources.cpp asks, and it
 # is told and tells as witness.js does.
 #
-# botocore 1.29 knows no AWS_ENDPOINT_URL_STS and the like.  What it would send
-# to STS and SSO goes where these point; otherwise it is left as it is, its
-# signature for STS's own name included.
+# botocore 1.29 knows no AWS_ENDPOINT_URL_STS.  What it would send to STS goes
+# where that points; otherwise it is left as it is, its signature for STS's own
+# name included.
 #
 # A container's agent is given time, for this machine may be busy, and asked
 # again at once.
@@ -17,7 +17,6 @@ import botocore.awsrequest
 import botocore.credentials
 import botocore.loaders
 import botocore.session
-import botocore.tokens
 import botocore.utils
 
 botocore.utils.ContainerMetadataFetcher.TIMEOUT_SECONDS = 20
@@ -41,11 +40,10 @@ def response(url, status, headers, body):
 
 
 def relay(request, **_):
-    service = request.url.split("//")[1].split(".")[0]
-    name = {"sts": "STS", "portal": "SSO", "oidc": "SSO_OIDC"}.get(service)
-    if name is None:  # A later version, which goes there by itself.
+    # A later version goes there by itself.
+    if not request.url.split("//")[1].startswith("sts."):
         return None
-    there = urllib.parse.urlsplit(os.environ["AWS_ENDPOINT_URL_" + name])
+    there = urllib.parse.urlsplit(os.environ["AWS_ENDPOINT_URL_STS"])
     here = urllib.parse.urlsplit(request.url)
     headers = {"Host": here.netloc}
     for key, value in request.headers.items():
@@ -63,20 +61,12 @@ def relay(request, **_):
     return response(request.url, answer.status, known, body)
 
 
-# It has looked for the home directory when it was loaded.
-def tell_home():
-    cache = os.path.expanduser(os.path.join("~", ".aws", "sso", "cache"))
-    botocore.credentials.SSOProvider._SSO_TOKEN_CACHE_DIR = cache
-    botocore.tokens.SSOTokenProvider._SSO_TOKEN_CACHE_DIR = cache
-
-
 def session_of(combination):
     session = botocore.session.Session(profile=combination["profile"] or None)
     session.register_component("data_loader", LOADER)
     if combination["region"]:
         session.set_config_variable("region", combination["region"])
-    for service in ("sts", "sso", "sso-oidc"):
-        session.register("before-send." + service, relay)
+    session.register("before-send.sts", relay)
     return session
 
 
@@ -126,7 +116,6 @@ def find_target(combination):
 def answer(combination):
     os.environ.clear()
     os.environ.update(combination["environment"])
-    tell_home()
     keys = attempt(lambda: find_keys(combination))
     target = attempt(lambda: find_target(combination))
     return {
