@@ -303,26 +303,6 @@ void JsonWriter::json(Pieces pieces) {
   for (const std::string_view piece : pieces) json_ += piece;
 }
 
-void JsonWriter::copy(Value value) {
-  if (!value) {
-    impl_->writer.Null();
-  } else if (const auto text = value.text()) {
-    this->text(*text);
-  } else if (value.is(Kind::number)) {
-    json({value.node_->text()});
-  } else if (value.is_list()) {
-    begin_list();
-    for (Elements each(value); each.next();) copy(each.value);
-    end_list();
-  } else if (value.is_object()) {
-    begin_object();
-    for (Elements each(value); each.next();) name(each.name).copy(each.value);
-    end_object();
-  } else {
-    boolean(value.is_true());
-  }
-}
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

@@ -163,7 +163,6 @@ class JsonWriter {
   void end_text() { json_ += '"'; }
   void number(std::int64_t number);
   void boolean(bool value);
-  void copy(Value value);
   // A value that is JSON already, in pieces; in a list, several with commas
   // between them.
   void json(Pieces pieces);

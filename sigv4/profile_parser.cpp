@@ -183,8 +183,7 @@ bool Parser::is_wanted() {
   const bool bare = kind_.empty();
   if (bare) kind_ = kProfileKind;
   if (file_ == FileKind::credentials) return bare;
-  if (kind_ != kProfileKind)
-    return sigv4::is_among("services sso-session", kind_);
+  if (kind_ != kProfileKind) return kind_ == "services";
   return section_ == kDefaultProfile ? is_wanted_default(!bare) : !bare;
 }
 

@@ -20,10 +20,10 @@
 //     JavaScript's reader accepts fewer characters.)
 //   * The name ends at the last ']' of the line.  A comment may begin after the
 //     first ']'.  The name has no control characters.
-//   * In the config file, all sections except [default], [profile x],
-//     [services x] and [sso-session x] are skipped.  In both files, a section
-//     without a valid name is skipped.  A property is skipped if its name has
-//     other characters than letters, digits and _-/.%@:+\.
+//   * In the config file, all sections except [default], [profile x] and
+//     [services x] are skipped.  In both files, a section without a valid name
+//     is skipped.  A property is skipped if its name has other characters than
+//     letters, digits and _-/.%@:+\.
 //   * Upper and lower case differ in profiles, but not in properties.
 //   * '#' and ';' begin a comment at the start of a line, indented or not.
 //     Anywhere else they belong to the value, as in botocore.  Text after a
@@ -49,8 +49,8 @@ constexpr std::string_view kDefaultProfile = "default";
 
 // A property or a section's heading.
 struct Entry {
-  // "profile", "services" or "sso-session".  Empty for a [default] that is
-  // ignored, and for the heading of a profile that lacks its prefix.
+  // "profile" or "services".  Empty for a [default] that is ignored, and for
+  // the heading of a profile that lacks its prefix.
   std::string_view kind;
   std::string_view section;
   std::string_view property;  // In lower case; empty: the section's heading.

@@ -207,7 +207,8 @@ BOOST_AUTO_TEST_CASE(region_is_asked_for_once_and_given_with_all_keys) {
   Host instance;
   int asked = 0;
   const KeySourcePtr both = with_region(kept_keys(&asked), instance);
-  tests::AwsFault fault = {"imds", "GetRegion", "500", 2};
+  tests::AwsFault fault = {"imds", "GetRegion", "refuse", 2};
+  fault.status = 500;
   instance.aws.fault(fault);
   BOOST_TEST(tests::asked(*both).lacks_region);
   for (int i = 0; i < 2; ++i) {

@@ -60,22 +60,21 @@ KeyOutcome keys_by_cli(Search& search, const char* property, const char* deed) {
     return broken_keys(
         {place, ", which PATH would name: ", kIgnoredEnvironment});
   }
-  auto [keys, failure] = run_for_keys(
-      {with_nuls({"aws", "configure", "export-credentials", "--profile",
-                  profile.name, "--format", "process"}),
-       with_nuls(
-           {join({"AWS_CONFIG_FILE=", profile.config.path}),
-            join({"AWS_SHARED_CREDENTIALS_FILE=", profile.credentials.path})}),
-       place},
-      search.fetch);
+  auto [keys, program] = run_for_keys(
+      with_nuls({"aws", "configure", "export-credentials", "--profile",
+                 profile.name, "--format", "process"}),
+      with_nuls(
+          {join({"AWS_CONFIG_FILE=", profile.config.path}),
+           join({"AWS_SHARED_CREDENTIALS_FILE=", profile.credentials.path})}),
+      place, search.fetch);
   if (keys.state == State::found) {
     keys.keys.account_id = account_in(profile);
-  } else if (failure.not_found) {
+  } else if (program.not_found) {
     keys.reason = join({place, ": there is no program \"aws\" on the PATH"});
-  } else if (failure.status == kUnknown1 || failure.status == kUnknown2) {
+  } else if (program.status == kUnknown1 || program.status == kUnknown2) {
     keys.state = State::broken;
     keys.reason += "; this AWS CLI is too old, version 2.9 or later is needed";
-  } else if (failure.status != 0 && !failure.final) {
+  } else if (program.status != 0 && !program.is_final) {
     append(keys.reason, {deed, in_quotes(profile.name)});
   }
   return std::move(keys);

@@ -65,9 +65,9 @@ KeyOutcome keys_in(const Document& document,
         flaw_of(object[name], name, needed, is_token, place);
     if (!flaw.empty()) return broken_keys({flaw});
   }
-  const Value end = object[form.end];
+  const Value end = object["Expiration"];
   if (form.must_end && !end) {
-    return broken_keys({"no ", form.end, " in ", place});
+    return broken_keys({"no Expiration in ", place});
   }
   const auto account = object["AccountId"].text();
   KeyOutcome outcome = judged({object.text(id), object.text(secret),
@@ -83,7 +83,7 @@ KeyOutcome keys_in(const Document& document,
   const auto expires = time_of(end);
   if (!expires) {
     return broken_keys(
-        {form.end, " is not an ISO 8601 time with a zone in ", place});
+        {"Expiration is not an ISO 8601 time with a zone in ", place});
   }
   outcome.ends = ends_at(*expires, now);
   return outcome;

@@ -31,15 +31,14 @@ Document parse_json(std::string_view text);
 // How a service writes keys.
 struct KeyForm {
   KeyNames names{};
-  const char* end = "Expiration";  // The member with the expiry.
-  // Whether `end` and the token's member are required.  The token may be empty:
-  // then the keys have none.
+  // Whether Expiration and the token's member are required.  The token may be
+  // empty: then the keys have none.
   bool must_end = true;
 };
 
 // As STS and programs write them.
 constexpr KeyForm kSessionForm = {
-    {"AccessKeyId", "SecretAccessKey", "SessionToken"}, "Expiration", true};
+    {"AccessKeyId", "SecretAccessKey", "SessionToken"}, true};
 
 // The keys in the object that the names lead to: {"a", "b"} is the member "b"
 // of the member "a" of the document's object.  `found`, even if they have

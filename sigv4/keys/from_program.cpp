@@ -105,7 +105,7 @@ std::string last_words(std::string_view complaints, std::string_view output) {
 
 KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
-  constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false};
+  constexpr KeyForm kForm = {kSessionForm.names, false};
   if (text.empty()) {
     return broken_keys({place, ": the program wrote nothing"});
   }
@@ -145,27 +145,23 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
          ": the command must begin with an absolute path (this program is "
          "set-uid or set-gid, or has capabilities)"});
   }
-  return run_for_keys({std::move(words), "", place}, fetch).keys;
+  return run_for_keys(std::move(words), "", place, fetch).keys;
 }
 
-KeyRun run_for_keys(KeyCommand command, const Fetch& fetch) {
-  const std::string& place = command.place;
+KeyRun run_for_keys(std::string words, std::string settings,
+                    const std::string& place, const Fetch& fetch) {
+  fetch.say(join({"the program of ", place, " is being asked"}));
   KeyRun run;
-  Program program;
-  run.failure = program.start(command.words, command.settings);
-  if (run.failure.reason.empty()) {
-    fetch.say(join({"the program of ", place, " is being asked"}));
-    run.failure = program.wait(fetch);
-  }
-  const Program::Failure& failure = run.failure;
+  run.program = run_program(std::move(words), std::move(settings), fetch);
+  const ProgramResult& program = run.program;
   run.keys =
-      failure.reason.empty()
-          ? read_document(program.output(), place, fetch.now())
-          : sigv4::not_found(failure.final ? State::broken : State::failed,
-                             {place, ": ", failure.reason});
+      program.failure.empty()
+          ? read_document(program.output, place, fetch.now())
+          : sigv4::not_found(program.is_final ? State::broken : State::failed,
+                             {place, ": ", program.failure});
   if (run.keys.state != State::found) {
     run.keys.reason +=
-        if_any(": ", last_words(program.complaints(), program.output()));
+        if_any(": ", last_words(program.complaints, program.output));
   }
   return run;
 }

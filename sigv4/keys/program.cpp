@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -44,14 +45,12 @@ constexpr milliseconds kLongestLook{20};
 
 // --- Starting ----------------------------------------------------------------
 
-// As exec(3) takes them.  `words`: each with a NUL behind it.
-std::vector<char*> pointers_to(std::string& words) {
-  const auto count = std::count(words.begin(), words.end(), '\0');
-  std::vector<char*> pointers(static_cast<std::size_t>(count));
-  char* next = words.data();
-  for (char*& pointer : pointers) {
-    pointer = next;
-    next += strlen(next) + 1;
+// As exec(3) takes them.  `texts`: each with a NUL behind it.
+std::vector<char*> pointers_to(std::string& texts) {
+  std::vector<char*> pointers;
+  char* const end = texts.data() + texts.size();
+  for (char* next = texts.data(); next < end; next += strlen(next) + 1) {
+    pointers.push_back(next);
   }
   pointers.push_back(nullptr);
   return pointers;
@@ -61,9 +60,7 @@ std::vector<char*> pointers_to(std::string& words) {
 std::string safe_environment() {
   constexpr std::string_view kNul{"\0", 1};
   const std::string home = process_environment("HOME");
-  std::string variables = join({"PATH=/usr/bin:/bin", kNul});
-  if (!home.empty()) append(variables, {"HOME=", home, kNul});
-  return variables;
+  return join({"PATH=/usr/bin:/bin", kNul, if_any("HOME=", home, kNul)});
 }
 
 // The settings, and the variables of this process that they do not replace.
@@ -86,15 +83,12 @@ std::vector<char*> variables_with(std::string& settings) {
   return all;
 }
 
-struct Start {
-  char* const* arguments;
-  char* const* variables;
-  int output;      // Becomes its stdout.
-  int complaints;  // Becomes its stderr.
-};
-
-// The default action for every signal, and none of them blocked.
-void set_attributes(posix_spawnattr_t& attributes) {
+// Returns an errno, 0 if it runs.  `output` becomes its stdout, `complaints`
+// its stderr.  Both are above 2, so no step closes what a later one needs.
+int spawn(char* const* arguments, char* const* variables, int output,
+          int complaints, pid_t& pid) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   sigset_t none, all;
@@ -102,14 +96,11 @@ void set_attributes(posix_spawnattr_t& attributes) {
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-}
-
-// Returns an errno.  A pipe's end is above 2 (Pipe::open()), so no step closes
-// what a later one needs.
-int set_descriptors(posix_spawn_file_actions_t& actions, const Start& start) {
-  int error = posix_spawn_file_actions_adddup2(&actions, start.output, 1);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  int error = posix_spawn_file_actions_adddup2(&actions, output, 1);
   if (error == 0) {
-    error = posix_spawn_file_actions_adddup2(&actions, start.complaints, 2);
+    error = posix_spawn_file_actions_adddup2(&actions, complaints, 2);
   }
   if (error == 0 && isatty(0) != 1) {
     error =
@@ -120,63 +111,48 @@ int set_descriptors(posix_spawn_file_actions_t& actions, const Start& start) {
   // this library may not be.
   if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 #endif
-  return error;
-}
-
-// Returns an errno, 0 if it runs.
-int spawn(const Start& start, pid_t& pid) {
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  set_attributes(attributes);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  int error = set_descriptors(actions, start);
   if (error == 0) {
-    error = posix_spawnp(&pid, start.arguments[0], &actions, &attributes,
-                         start.arguments, start.variables);
+    error = posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments,
+                         variables);
   }
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   return error;
 }
 
-}  // namespace
-
-Program::Program()
-    : output_(kMaxJsonBytes + 1, Pipe::Keeps::beginning),
-      complaints_(kMostComplaints, Pipe::Keeps::end) {}
-
-Program::Failure Program::start(std::string& words, std::string settings) {
-  if (ignores_environment()) settings = safe_environment();
-  // These may throw, so they come before the descriptors are opened.
-  const std::vector<char*> arguments = pointers_to(words);
-  const std::vector<char*> variables = variables_with(settings);
-  const int output = output_.open();
-  const int complaints = output < 0 ? -1 : complaints_.open();
-  int error = complaints < 0 ? errno : 0;
-  if (error == 0) {
-    error =
-        spawn({arguments.data(), variables.data(), output, complaints}, pid_);
-  }
-  if (output >= 0) close(output);
-  if (complaints >= 0) close(complaints);
-  if (error == 0) {
-    state_ = State::running;
-    return {};
-  }
-  const bool transient = error == EAGAIN || error == ENOMEM ||
-                         error == EMFILE || error == ENFILE || error == ETXTBSY;
-  return {join({"the program cannot be started: ",
-                std::generic_category().message(error)}),
-          !transient, error == ENOENT};
-}
-
 // --- Reading -----------------------------------------------------------------
 
-Pipe::~Pipe() {
-  if (fd_ >= 0) close(fd_);
-  wipe(text_);
-}
+// A pipe and what came through it, which is wiped because it may hold secrets.
+class Pipe {
+ public:
+  enum class Keeps { beginning, end };
+  Pipe(std::size_t most_bytes, Keeps keeps)
+      : keeps_(keeps), text_(most_bytes, '\0') {}
+  ~Pipe() {
+    if (fd_ >= 0) close(fd_);
+    wipe(text_);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  // Returns the end to write to, a descriptor above 2; -1 and errno on failure.
+  int open();
+  // Reads what has arrived, without waiting.
+  void read_all();
+  int fd() const { return fd_; }
+  bool is_full() const { return size_ == text_.size(); }
+  std::string_view text() const {
+    return std::string_view(text_).substr(0, size_);
+  }
+
+ private:
+  void drop_first_half();
+
+  const Keeps keeps_;
+  int fd_ = -1;
+  std::string text_;  // Large enough from the start: leaves no copies.
+  std::size_t size_ = 0;
+};
 
 int Pipe::open() {
   int ends[2];
@@ -195,8 +171,7 @@ int Pipe::open() {
 void Pipe::drop_first_half() {
   const std::size_t dropped =
       std::min(text_.find_first_of(" \n", size_ / 2), size_);
-  std::copy(text_.begin() + static_cast<std::ptrdiff_t>(dropped),
-            text_.begin() + static_cast<std::ptrdiff_t>(size_), text_.begin());
+  text_.erase(0, dropped).resize(text_.size() + dropped);
   size_ -= dropped;
 }
 
@@ -214,39 +189,74 @@ void Pipe::read_all() {
   }
 }
 
-// Leaves a zombie, so that its number is not reused.
-bool Program::has_ended() {
-  siginfo_t info = {};
-  int result;
-  do {
-    result = waitid(P_PID, static_cast<id_t>(pid_), &info,
-                    WEXITED | WNOHANG | WNOWAIT);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) {  // ECHILD: it was reaped by somebody else.
-    state_ = State::lost;
-    return true;
+// --- From its start to its end -----------------------------------------------
+
+class Program {
+ public:
+  Program() = default;
+  ~Program();  // Ends it.
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Returns an errno, 0 if it runs.
+  int start(std::string& words, std::string& settings);
+  // Returns when it has ended, or is to be ended.  REQUIRES: it was started.
+  ProgramResult wait(const Fetch& fetch);
+
+ private:
+  bool has_ended();
+  std::string why_to_give_up(const Fetch& fetch, BootTime began) const;
+  void judge(ProgramResult& result) const;
+
+  pid_t pid_ = -1;
+  bool ended_ = true;  // Or it was not started.
+  // As of waitpid(2).  Nothing if others have reaped it, or SIGCHLD is ignored.
+  std::optional<int> status_{};
+  Pipe output_{kMaxJsonBytes + 1, Pipe::Keeps::beginning};
+  Pipe complaints_{kMostComplaints, Pipe::Keeps::end};
+};
+
+int Program::start(std::string& words, std::string& settings) {
+  // These may throw, so they come before the descriptors are opened.
+  const std::vector<char*> arguments = pointers_to(words);
+  const std::vector<char*> variables = variables_with(settings);
+  const int output = output_.open();
+  const int complaints = output < 0 ? -1 : complaints_.open();
+  int error = complaints < 0 ? errno : 0;
+  if (error == 0) {
+    error = spawn(arguments.data(), variables.data(), output, complaints, pid_);
   }
-  if (info.si_pid != pid_) return false;
-  state_ = info.si_code == CLD_EXITED ? State::exited : State::signaled;
-  number_ = info.si_status;
-  return true;
+  if (output >= 0) close(output);
+  if (complaints >= 0) close(complaints);
+  ended_ = error != 0;
+  return error;
 }
 
-Program::Failure Program::why_to_give_up(const Fetch& fetch,
-                                         BootTime began) const {
+bool Program::has_ended() {
+  if (ended_) return true;
+  int status = 0;
+  pid_t pid;
+  do {
+    pid = waitpid(pid_, &status, WNOHANG);
+  } while (pid < 0 && errno == EINTR);
+  ended_ = pid != 0;
+  if (pid == pid_) status_ = status;
+  return ended_;
+}
+
+std::string Program::why_to_give_up(const Fetch& fetch, BootTime began) const {
   const BootTime now = BootClock::now();
   if (now >= fetch.deadline) {
-    return {join({"the program did not end in ",
-                  Digits((now - began) / milliseconds(1)), " ms"})};
+    return join({"the program did not end in ",
+                 Digits((now - began) / milliseconds(1)), " ms"});
   }
-  if (fetch.stop.woken()) {
-    return {"given up, because nobody waits for it any more"};
-  }
-  if (output_.is_full()) return {"the program wrote more than 64 KiB", true};
-  return {};
+  if (fetch.stop.woken())
+    return "given up, because nobody waits for it any more";
+  return "";
 }
 
-Program::Failure Program::wait(const Fetch& fetch) {
+ProgramResult Program::wait(const Fetch& fetch) {
+  ProgramResult result;
   const BootTime began = BootClock::now();
   milliseconds look = kFirstLook;
   for (;;) {
@@ -254,60 +264,62 @@ Program::Failure Program::wait(const Fetch& fetch) {
     // After has_ended(), so that nothing it wrote is missed.
     output_.read_all();
     complaints_.read_all();
-    if (ended) return verdict();
-    Failure failure = why_to_give_up(fetch, began);
-    if (!failure.reason.empty()) {
-      end();
-      return failure;
-    }
+    if (ended || output_.is_full()) break;
+    result.failure = why_to_give_up(fetch, began);
+    if (!result.failure.empty()) break;
     pollfd fds[] = {{output_.fd(), POLLIN, 0},
                     {complaints_.fd(), POLLIN, 0},
                     {fetch.stop.fd(), POLLIN, 0}};
     poll(fds, 3, static_cast<int>(look.count()));
     look = std::min(look * 2, kLongestLook);
   }
+  if (result.failure.empty()) judge(result);
+  result.output = output_.text();
+  result.complaints = complaints_.text();
+  return result;
 }
 
-// REQUIRES: has_ended()
-Program::Failure Program::verdict() {
-  reap();
-  if (output_.is_full()) return {"the program wrote more than 64 KiB", true};
-  if (state_ == State::signaled) {
-    return {join({"the program was ended by signal ", Digits(number_)})};
+void Program::judge(ProgramResult& result) const {
+  if (output_.is_full()) {
+    result.failure = "the program wrote more than 64 KiB";
+    result.is_final = true;
+  } else if (status_ && WIFSIGNALED(*status_)) {
+    result.failure =
+        join({"the program was ended by signal ", Digits(WTERMSIG(*status_))});
+  } else if (status_ && WEXITSTATUS(*status_) != 0) {
+    result.status = WEXITSTATUS(*status_);
+    result.failure =
+        join({"the program ended with exit status ", Digits(result.status)});
+    // With these a shell says that a command cannot be executed or found.
+    result.is_final = result.status == 126 || result.status == 127;
   }
-  if (state_ == State::lost || number_ == 0) return {};
-  // With 126 and 127 a shell says that a command cannot be executed or is not
-  // found.
-  return {join({"the program ended with exit status ", Digits(number_)}),
-          number_ == 126 || number_ == 127, false, number_};
 }
-
-// --- Ending ------------------------------------------------------------------
 
 Program::~Program() {
-  if (state_ == State::running) end();
-}
-
-// REQUIRES: has_ended()
-void Program::reap() {
-  if (state_ == State::lost) return;
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
-void Program::end() {
-  bool ended = has_ended();
   for (const auto& [signal, patience] :
        {std::pair(SIGTERM, kGrace), std::pair(SIGKILL, kKilledPatience)}) {
-    if (ended) break;
+    if (has_ended()) return;
     kill(pid_, signal);
     const BootTime until = BootClock::now() + patience;
-    while (!(ended = has_ended()) && BootClock::now() < until) {
-      poll(nullptr, 0, 2);
-    }
+    while (!has_ended() && BootClock::now() < until) poll(nullptr, 0, 2);
   }
-  if (ended) reap();
-  state_ = State::lost;
+}
+
+}  // namespace
+
+ProgramResult run_program(std::string words, std::string settings,
+                          const Fetch& fetch) {
+  if (ignores_environment()) settings = safe_environment();
+  Program program;
+  const int error = program.start(words, settings);
+  if (error == 0) return program.wait(fetch);
+  ProgramResult result;
+  result.failure = join({"the program cannot be started: ",
+                         std::generic_category().message(error)});
+  result.is_final = error != EAGAIN && error != ENOMEM && error != EMFILE &&
+                    error != ENFILE && error != ETXTBSY;
+  result.not_found = error == ENOENT;
+  return result;
 }
 
 }  // namespace sigv4

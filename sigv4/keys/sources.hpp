@@ -141,17 +141,14 @@ KeyOutcome keys_of_source_profile(Search& search);
 // The keys of search.profile, whose role has an mfa_serial, by the AWS CLI.
 KeyOutcome keys_by_mfa(Search& search);
 
-// A program that writes keys.  `words` and `settings`: see Program::start().
-struct KeyCommand {
-  std::string words;
-  std::string settings;
-  std::string place;  // For people: where it is configured.
-};
+// Runs a program that writes keys, as run_program() does.  `place`: where it is
+// configured, for people.
 struct KeyRun {
   KeyOutcome keys;
-  Program::Failure failure;
+  ProgramResult program;
 };
-KeyRun run_for_keys(KeyCommand command, const Fetch& fetch);
+KeyRun run_for_keys(std::string words, std::string settings,
+                    const std::string& place, const Fetch& fetch);
 
 // Runs a credential_process.  `place`: where it is configured, for people:
 // `credential_process of profile "x" in "/home/u/.aws/config"`.

@@ -127,20 +127,20 @@ class Aws {
 
   #door(service, name, tls) {
     const place = { aws: this, service, door: name };
-    return new Door((request, response, tcp) => {
+    return new Door((request, response) => {
       place.mode = this.modes[service.name];
-      receive(place, tls ? "https" : "http", request, response, tcp);
+      receive(place, tls ? "https" : "http", request, response);
     }, tls);
   }
 }
 
-function receive(place, scheme, request, response, tcp) {
+function receive(place, scheme, request, response) {
   const { url } = request;
   const mark = url.indexOf("?");
   request.scheme = scheme;
   request.path = mark < 0 ? url : url.slice(0, mark);
   request.query = new URLSearchParams(mark < 0 ? "" : url.slice(mark));
-  new Exchange(place, request, response, tcp).run();
+  new Exchange(place, request, response).run();
 }
 
 function settings() {

@@ -5,10 +5,6 @@
 const { json } = require("./answers");
 const { isoTime } = require("./issuer");
 
-const FAILURES = {
-  500: [500, "CredentialsError", "credentials could not be had"],
-  throttle: [429, "TooManyRequests", "too many requests"],
-};
 
 class Container {
   constructor({ issuer, account }) {
@@ -31,10 +27,6 @@ class Container {
 
   error(status, code, message) {
     return { ...json(status, { code, message }), code };
-  }
-
-  failure(kind) {
-    return this.error(...FAILURES[kind]);
   }
 
   answer({ method, url, headers }, entry) {

@@ -3,7 +3,6 @@
 //   POST   /lifetime      {"seconds": N}, of the keys that are issued; null: as
 //                         they are asked for, else an hour
 //   POST   /issue         {"seconds": N} -> keys
-//   POST   /clock         {"offset_s": N, "date": false}, either or both
 //   POST   /users         {"key", "secret", "token", "arn"}: whom STS knows
 //   POST   /roles         {"arn", "external_id"}
 //   POST   /web-identity  {"token", "seconds", "subject"}
@@ -23,7 +22,6 @@
 "use strict";
 
 const { demand } = require("../gateway/faults");
-const { setClock } = require("../gateway/control");
 const { startJsonPort } = require("../gateway/json_port");
 const { isoTime } = require("./issuer");
 
@@ -105,10 +103,6 @@ const ROUTES = {
     ({ issuer }, { seconds }) => (issuer.lifetime = seconds),
   ],
   "POST /issue": [["seconds"], issue],
-  "POST /clock": [
-    ["offset_s", "date"],
-    (aws, value) => setClock(aws.clock, value),
-  ],
   "POST /users": [["key", "secret", "token", "arn"], addUser],
   "POST /roles": [["arn", "external_id"], addRole],
   "POST /web-identity": [["token", "seconds", "subject"], addWebIdentity],

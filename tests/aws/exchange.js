@@ -1,20 +1,16 @@
 // One request to one of the stand-ins, and all that can become of it.
 "use strict";
 
-const timers = require("node:timers/promises");
 const { altered, asAccepted, bodyOf, html } = require("./answers");
 
 const REDIRECTED = "/redirected";
-const PORTAL = "Please sign in to use this network";
 
 class Exchange {
-  // `place` is {aws, service, door, mode}; `tcp` the connection, or undefined
-  // if it has gone already.
-  constructor(place, request, response, tcp) {
+  // `place` is {aws, service, door, mode}.
+  constructor(place, request, response) {
     Object.assign(this, place);
     this.request = request;
     this.response = response;
-    this.tcp = tcp;
   }
 
   async run() {
@@ -34,32 +30,12 @@ class Exchange {
     return this.service.answer(this.request, this.entry);
   }
 
-  async answer(answer) {
-    const head = this.#head(answer);
-    if (head === null) return;
-    head.response.end(head.body);
-  }
-
-  // Half of it, and the end of the connection.
-  truncated(answer) {
-    const head = this.#head(answer);
-    if (head === null) return;
-    const { response, body } = head;
-    const half = body.subarray(0, body.length >> 1);
-    response.write(half, () => response.socket?.destroySoon());
-  }
-
-  reset() {
-    this.tcp?.resetAndDestroy();
-  }
-
-  // null: the client has gone.
-  #head(given) {
+  async answer(given) {
     const { response, aws, entry, request } = this;
     const answer = asAccepted(given, request.headers.accept);
     entry.status = answer.status;
     entry.code = answer.code ?? "";
-    if (response.destroyed) return null;
+    if (response.destroyed) return;
     const body = bodyOf(answer);
     const headers = [...(answer.headers ?? [])];
     if (aws.clock.shown) headers.push("Date", aws.clock.date());
@@ -67,14 +43,11 @@ class Exchange {
     headers.push("Content-Length", String(body.length));
     response.sendDate = false; // Headers say it, if any.
     response.writeHead(answer.status, headers);
-    return { response, body };
+    response.end(body);
   }
 }
 
 // --- What faults do, by kind -----------------------------------------------
-
-const fails = (kind) => (exchange) =>
-  exchange.answer(exchange.service.failure(kind));
 
 // Changes the document of an answer that has one to give.
 const changing = (changes) => async (exchange, fault) => {
@@ -88,22 +61,11 @@ const changing = (changes) => async (exchange, fault) => {
 const DEEDS = {
   refuse: (exchange, { status, code, message }) =>
     exchange.answer(exchange.service.error(status, code, message)),
-  500: fails("500"),
-  throttle: fails("throttle"),
-  reset: (exchange) => exchange.reset(),
-  garbage: (exchange) => exchange.answer(html(200, PORTAL)),
   redirect: (exchange, { status }) => {
     const { scheme, headers } = exchange.request;
     const here = `${scheme}://${headers.host}${REDIRECTED}`;
     const told = ["Location", here];
     return exchange.answer({ status, headers: told, text: "" });
-  },
-  async slow(exchange, { ms }) {
-    await timers.setTimeout(ms);
-    await exchange.answer(await exchange.ask());
-  },
-  async truncate(exchange) {
-    exchange.truncated(await exchange.ask());
   },
   alter: changing(({ set }) => set),
 };

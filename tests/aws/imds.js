@@ -19,10 +19,6 @@ const TITLES = {
   404: "404 - Not Found",
   405: "405 - Not Allowed",
 };
-const FAILURES = {
-  500: [500, "500 - Internal Server Error"],
-  throttle: [429, "429 - Too Many Requests"],
-};
 
 class Imds {
   constructor({ clock, issuer, account }) {
@@ -54,10 +50,6 @@ class Imds {
       ...html(status, TITLES[status] ?? `${status} - ${code}`),
       message,
     };
-  }
-
-  failure(kind) {
-    return html(...FAILURES[kind]);
   }
 
   answer(request, entry) {

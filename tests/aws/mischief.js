@@ -1,34 +1,26 @@
 // The rules by which requests to the stand-ins are hit by faults:
 //
-//   {"service": "sts", "operation": "AssumeRole", "fault": "500", "nth": 2}
-//   {"service": "imds", "fault": "slow", "ms": 3000, "times": 0}
+//   {"service": "sts", "operation": "AssumeRole", "fault": "refuse"}
+//   {"service": "imds", "fault": "redirect", "times": 0}
 //
 // service, operation   which requests; "*" (the default) is every one
 // fault                one of the kinds below
-// nth, times           from the nth on (default 1) of those that come to this
-//                      rule from now on, so many in a row (default 1; 0:
-//                      without end)
+// times                so many in a row (default 1; 0: without end)
 //
 // Rules are asked in the order in which they were given, and the first that
-// hits acts; those behind it neither see nor count that request.
+// hits acts; those behind it do not count that request.
 "use strict";
 
 const { checkMembers, demand } = require("../gateway/faults");
 
-const COMMON = ["service", "operation", "fault", "nth", "times"];
+const COMMON = ["service", "operation", "fault", "times"];
 
 // What each kind may be told, with what it is if it is not told.
 const KINDS = {
   // The service has not seen the request:
   refuse: { status: 400, code: "AccessDenied", message: "it was told to" },
-  500: {},
-  throttle: {},
-  reset: {},
-  garbage: {}, // A page of somebody else's comes with 200.
   redirect: { status: 302 }, // To "/redirected" here.
-  slow: { ms: 1000 }, // It sees it so much later.
   // The service has done what it was asked, then:
-  truncate: {}, // The answer ends in the middle of its body.
   alter: { set: {} }, // These members of its document are others.
 };
 
@@ -46,10 +38,10 @@ class Mischief {
   // Throws BadRequest.
   add(rule) {
     checkRule(rule);
-    const { service = "*", operation = "*", nth = 1, times = 1 } = rule;
-    const last = times === 0 ? Infinity : nth + times - 1;
+    const { service = "*", operation = "*", times = 1 } = rule;
+    const left = times === 0 ? Infinity : times;
     const how = { ...KINDS[rule.fault], ...rule };
-    this.rules.push({ service, operation, nth, last, seen: 0, how });
+    this.rules.push({ service, operation, left, how });
   }
 
   clear() {
@@ -61,11 +53,11 @@ class Mischief {
     for (const rule of this.rules) {
       if (rule.service !== "*" && rule.service !== service) continue;
       if (rule.operation !== "*" && rule.operation !== operation) continue;
-      rule.seen += 1;
-      if (rule.seen >= rule.last) {
+      rule.left -= 1;
+      if (rule.left === 0) {
         this.rules = this.rules.filter((other) => other !== rule);
       }
-      if (rule.seen >= rule.nth) return rule.how;
+      return rule.how;
     }
     return null;
   }

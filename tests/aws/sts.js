@@ -24,10 +24,6 @@ const SIGNATURE = {
   unknown: [403, "InvalidClientTokenId"],
   expired: [403, "ExpiredToken"],
 };
-const FAILURES = {
-  500: [500, "InternalFailure", "An internal error has occurred"],
-  throttle: [400, "Throttling", "Rate exceeded"],
-};
 
 class Sts {
   constructor({ clock, issuer, keys, account }) {
@@ -79,10 +75,6 @@ class Sts {
       },
       code,
     };
-  }
-
-  failure(kind) {
-    return this.error(...FAILURES[kind]);
   }
 
   async #perform(request, entry) {

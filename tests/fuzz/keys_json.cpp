@@ -106,9 +106,8 @@ void check_document(Bytes text) {
         "a document is read to its end");
   for (const char* name : kNames) check_member(object, name);
   check_keys(document, {});
-  check_keys(document, {{"AccessKeyId", "SecretAccessKey", "SessionToken"},
-                        "Expiration",
-                        false});
+  check_keys(document,
+             {{"AccessKeyId", "SecretAccessKey", "SessionToken"}, false});
 }
 
 // --- A time ----------------------------------------------------------------

@@ -26,7 +26,7 @@ using sigv4::Secret;
 // What was read, with equal sections and properties put together.
 using SectionsByName = std::map<std::string, std::map<std::string, Secret>>;
 struct Sections {
-  SectionsByName profiles, services, sso_sessions;
+  SectionsByName profiles, services;
 };
 struct ParsedFile {
   Sections sections;
@@ -40,12 +40,10 @@ ParsedFile parse(Bytes text, FileKind kind) {
   parsed.error = sigv4::parse_profiles(rewritten, kind, entries);
   for (const sigv4::Entry& entry : entries) {
     if (entry.kind.empty()) continue;  // There is a [profile default].
-    claim(entry.kind == "profile" || entry.kind == "services" ||
-              entry.kind == "sso-session",
+    claim(entry.kind == "profile" || entry.kind == "services",
           "a section is of a kind that is known");
-    auto& of_kind = entry.kind == "profile"    ? parsed.sections.profiles
-                    : entry.kind == "services" ? parsed.sections.services
-                                               : parsed.sections.sso_sessions;
+    auto& of_kind = entry.kind == "profile" ? parsed.sections.profiles
+                                            : parsed.sections.services;
     auto& all = of_kind[std::string(entry.section)];
     if (entry.property.empty()) continue;
     all[std::string(entry.property)] = entry.value;
@@ -71,8 +69,7 @@ std::string replaced(Bytes text, char what, Bytes with) {
 
 bool same(const ParsedFile& a, const ParsedFile& b) {
   return a.error == b.error && a.sections.profiles == b.sections.profiles &&
-         a.sections.services == b.sections.services &&
-         a.sections.sso_sessions == b.sections.sso_sessions;
+         a.sections.services == b.sections.services;
 }
 
 bool is_control(char c) {
@@ -113,8 +110,7 @@ void check_sections(const SectionsByName& sections) {
 }
 
 void check_error(const ParsedFile& parsed, Bytes text) {
-  claim(parsed.sections.profiles.empty() && parsed.sections.services.empty() &&
-            parsed.sections.sso_sessions.empty(),
+  claim(parsed.sections.profiles.empty() && parsed.sections.services.empty(),
         "an unusable text has no sections");
   claim(is_one_line(parsed.error), "an error is a text for people");
   claim(parsed.error.rfind("line ", 0) == 0, "an error names its line");
@@ -142,10 +138,8 @@ ParsedFile check_text(const std::string& text, FileKind kind) {
   ParsedFile parsed = parse(text, kind);
   check_sections(parsed.sections.profiles);
   check_sections(parsed.sections.services);
-  check_sections(parsed.sections.sso_sessions);
-  claim(kind == FileKind::config || (parsed.sections.services.empty() &&
-                                     parsed.sections.sso_sessions.empty()),
-        "only the config file has services and sign-ons");
+  claim(kind == FileKind::config || parsed.sections.services.empty(),
+        "only the config file has services");
   check_form(parsed, text, kind);
   if (!parsed.error.empty()) check_error(parsed, text);
   return parsed;

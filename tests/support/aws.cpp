@@ -184,12 +184,10 @@ std::string rule(const AwsFault& fault) {
   rule.add("service", fault.service)
       .add("operation", fault.operation)
       .add("fault", fault.kind)
-      .add("nth", fault.nth)
       .add("times", fault.times)
       .add_if("status", fault.status)
       .add_if("code", fault.code)
-      .add_if("message", fault.message)
-      .add_if("ms", fault.wait.count());
+      .add_if("message", fault.message);
   if (!fault.set.empty()) rule.add("set", fault.set);
   return rule.end();
 }
@@ -342,10 +340,6 @@ void Aws::clear() { control("DELETE", "/rules"); }
 void Aws::mode(const std::string& service, const std::string& mode) {
   control("POST", "/mode",
           Object().add("service", service).add("mode", mode).end());
-}
-
-void Aws::clock_offset(std::chrono::seconds offset) {
-  control("POST", "/clock", Object().add("offset_s", offset.count()).end());
 }
 
 AwsLog Aws::log() const { return AwsLog(control("GET", "/log")); }

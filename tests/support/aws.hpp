@@ -8,7 +8,7 @@
 //   aws.user({"AKIDSOURCE", "its-secret"});
 //   aws.role({"arn:aws:iam::123456789012:role/locker"});
 //   aws.lifetime(5s);                             // Of keys from now on.
-//   aws.fault({"sts", "AssumeRole", "throttle"}); // The next one.
+//   aws.fault({"sts", "AssumeRole", "refuse"}); // The next one.
 //   ... a program with the variables of aws.environment() ...
 //   aws.log().count("sts", "AssumeRole");         // 2
 //   gateway.counts().expired_keys();              // 0
@@ -54,18 +54,15 @@ struct AwsRole {
 };
 
 // Which requests are hit, and what becomes of them.  tests/aws/mischief.js says
-// what each kind does: refuse, 500, throttle, reset, garbage, redirect, slow,
-// truncate, alter.
+// what each kind does: refuse, redirect, alter.
 struct AwsFault {
   std::string service = "*";
   std::string operation = "*";
-  std::string kind = "500";
+  std::string kind = "refuse";
   int times = 1;       // So many in a row; 0: all of them.
-  int nth = 1;         // From the nth on of those that come from now on.
   int status = 0;      // For refuse and redirect; 0: the kind's own.
   std::string code{};  // For refuse.
   std::string message{};
-  std::chrono::milliseconds wait{0};         // For slow.
   std::map<std::string, std::string> set{};  // For alter.
 };
 
@@ -157,9 +154,6 @@ class Aws {
   // Of a service, or "*": "open"; "refuse": all connections are reset, none is
   // accepted; "hang": all is read and nothing goes on.
   void mode(const std::string& service, const std::string& mode);
-  // How far its clock (of its Dates, its time window, and what it gives out) is
-  // ahead.
-  void clock_offset(std::chrono::seconds offset);
   AwsLog log() const;
   void forget();  // The log is empty again.
   // Secrets and tokens of all keys that it has given out.
