@@ -150,18 +150,20 @@ BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
 BOOST_AUTO_TEST_CASE(cli_reads_the_files_that_we_read) {
   Full all(aws());
   const tests::ProcessVariable other("AWS_CONFIG_FILE", "/nonexistent");
-  all.options.profile = "signed-on";
-  all.variables["AWS_CONFIG_FILE"] = all.write(
-      "config", "[profile signed-on]\nsso_account_id = 123456789012\n");
-  all.write("bin/aws",
-            "#!/bin/sh\necho \"$AWS_CONFIG_FILE $AWS_SHARED_CREDENTIALS_FILE\""
-            " >&2\nexit 1\n",
-            0700);
   all.options.keys = {};
-  const std::string text = said(asked(all.chain(all.options)));
-  BOOST_TEST(has(text, ": " + (all.root / "config").string() + " " +
-                           (all.root / ".aws/credentials").string() + ";"),
-             text);
+  all.options.profile = "signed-on";
+  const std::string config = all.write(
+      "config", "[profile signed-on]\nsso_account_id = 123456789012\n");
+  all.variables["AWS_CONFIG_FILE"] = config;
+  all.write("bin/aws",
+            "#!/bin/sh\n[ \"$AWS_CONFIG_FILE\" = '" + config +
+                "' ] && [ \"$AWS_SHARED_CREDENTIALS_FILE\" = '" +
+                (all.root / ".aws/credentials").string() + "' ] && '" +
+                (all.root / "program").string() + "'\n",
+            0700);
+  const KeyOutcome outcome = asked(all.chain(all.options));
+  BOOST_TEST(key_of(outcome) == "p-id");
+  BOOST_TEST(outcome.keys.account_id == "123456789012");
 }
 
 BOOST_AUTO_TEST_CASE(no_text_of_any_source_shows_a_secret) {
