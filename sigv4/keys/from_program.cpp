@@ -15,12 +15,11 @@
 //
 // The outcome is `broken` if another attempt would not help: the command is
 // malformed, cannot be started or is not found (status 126 or 127), or writes
-// something else than keys.  It is
-// `failed` if the program ended with another status (it may need the network),
-// by a signal or not in time, and, like in botocore and AWS's JavaScript SDK,
-// if its keys have expired already.  No text shows the command or its stdout.
-// The last lines of its stderr are shown, without anything that is or looks
-// like a key or a token.
+// something else than keys.  It is `failed` if the program ended with another
+// status (it may need the network), by a signal or not in time, and, like in
+// botocore and AWS's JavaScript SDK, if its keys have expired already.  No text
+// shows the command or its stdout.  The last lines of its stderr are shown,
+// unless they repeat its keys, and without words that look like a key.
 #include <utility>
 
 #include "../text.hpp"

@@ -35,8 +35,8 @@
 //   * a profile that has no keys and a source's property without a value.
 //
 // The AWS CLI also assumes a role with an mfa_serial, because somebody has to
-// be asked for a code.  It is not used for a role that is assumed with such
-// keys.
+// be asked for a code.  A role whose source_profile has keys by the AWS CLI is
+// assumed here, with these keys.
 //
 // Settings that only qualify a source (duration_seconds, external_id,
 // mfa_serial, role_session_name, sso_registration_scopes) are ignored if the
