@@ -2,7 +2,6 @@
 // an error says of them.  Then the URLs of AWS's services: endpoint_cases.txt
 // has what AWS's own resolver answers.  Last, with a process that takes locks:
 // which certificates and proxies it accepts, and that it follows no redirect.
-#include <array>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>

@@ -2,30 +2,25 @@
 // is complete and belongs to it.
 #include <signal.h>
 
-#include <algorithm>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/dynamodb/client.hpp"
 #include "sigv4/http.hpp"
 #include "sigv4/http_answer.hpp"
 #include "sigv4/http_way.hpp"
 #include "sigv4/url.hpp"
 #include "sigv4/waiting.hpp"
 #include "tests/support/exchanging.hpp"
-#include "tests/support/mutex_kit.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/words.hpp"
