@@ -50,6 +50,8 @@ constexpr BootTime kNever = BootTime::max();  // No timer.
 constexpr milliseconds kStallCheck(10);
 
 constexpr char kNoMemory[] = "out of memory";
+constexpr char kNotResolved[] =
+    "no connection was begun (does the host name resolve?)";
 
 // OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
 constexpr long kNotYetValid = 9, kExpired = 10;
@@ -171,7 +173,8 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
 void Exchange::end(Transport why) {
   if (!under_way_) return;
   const SigpipeGuard guard;
-  finish({why, error_.data()});
+  const bool looks_up = why == Transport::timed_out && !resolved();
+  finish({why, looks_up ? kNotResolved : error_.data()});
 }
 
 // Takes the handle out of the multi, which keeps a connection that is still
@@ -608,6 +611,10 @@ Exchange::Ending Exchange::ending_of_error(int error) const {
                    usable ? error_.data() : curl_easy_strerror(code)};
   if (way_ == Way::last_address) {
     ending.prefix = "the name does not resolve; at its last address: ";
+    // The address may be another host's by now, so its certificate is not
+    // final.
+    if (!sent()) ending.transport = Transport::unreachable;
+    return ending;
   }
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
     long of_proxy = 0;  // Stays 0 unless the proxy's certificate failed.

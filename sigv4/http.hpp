@@ -74,7 +74,8 @@ struct HttpOptions {
   // connect_within() sets a shorter time for one exchange.
   std::chrono::milliseconds connect_timeout{2000};
   // A kept connection of this age is replaced by a new one, if that can be made
-  // in half of the time above.
+  // in half of the time above.  If it is less than a second, libcurl forgets
+  // last addresses at once.
   std::chrono::milliseconds max_age{std::chrono::minutes(10)};
   // Shared by exchanges with the same servers.  If a name is not resolved in
   // half of the time above, its last address is tried.  Null: none is known.

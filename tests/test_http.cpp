@@ -7,6 +7,8 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,6 +23,8 @@
 #include "sigv4/url.hpp"
 #include "sigv4/waiting.hpp"
 #include "tests/support/exchanging.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/mutex_kit.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/words.hpp"
@@ -343,6 +347,49 @@ BOOST_DATA_TEST_CASE(old_connection_is_kept_if_no_other_can_be_made,
   BOOST_TEST(ask(exchange, it.url()).transport == Transport::unreachable);
 }
 
+// The new connection ends without an answer, so the old one has its turn until
+// another has carried a request.
+BOOST_FIXTURE_TEST_CASE(old_connection_stays_until_a_new_one_has_answered,
+                        Named) {
+  Exchange exchange(options);
+  const auto connection_of_next = [&] {
+    const HttpAnswer answer = ask(exchange, url());
+    BOOST_TEST(answer.status == 200, answer.error);
+    return server.requests().back().connection;
+  };
+  BOOST_TEST(connection_of_next() == 1);
+  server.script(Reply::gone(Ending::close));
+  BOOST_TEST(ask(exchange, url()).transport == Transport::broken);
+  names.reset();
+  kNobodyThere.begin(names);
+  BOOST_TEST(connection_of_next() == 1);
+  names.reset();
+  names.emplace(std::vector<std::string>{"127.0.0.1"});
+  BOOST_TEST(connection_of_next() == 3);
+  names.reset();
+  kNobodyThere.begin(names);
+  BOOST_TEST(connection_of_next() == 3);
+}
+
+// Before a request is sent on the old connection, its own socket is looked at,
+// not that of the new connection, which has failed.
+BOOST_FIXTURE_TEST_CASE(
+    answer_that_came_on_an_old_connection_before_its_request_is_not_believed,
+    Named) {
+  Exchange exchange(options);
+  Reply reply = Reply::ok("old");
+  reply.stray = kStray;
+  server.script(reply);
+  BOOST_TEST(ask(exchange, url()).body == "old");
+  names.reset();
+  kNobodyThere.begin(names);
+  server.send_stray();
+  const HttpAnswer answer = ask(exchange, url());
+  BOOST_TEST(answer.transport == Transport::unreachable);
+  BOOST_TEST(!answer.sent);
+  BOOST_TEST(server.request_count() == 1);
+}
+
 BOOST_DATA_TEST_CASE(name_that_does_not_resolve_has_its_last_address,
                      kUnresolved* boost::unit_test::data::make({false, true}),
                      trouble, by_proxy) {
@@ -420,6 +467,26 @@ BOOST_FIXTURE_TEST_CASE(late_answer_is_never_taken_for_the_next_requests,
   }
 }
 
+// Whoever reads that a request has timed out learns what it waited for.
+BOOST_AUTO_TEST_CASE(hanging_lookup_is_named_when_the_time_is_up) {
+  const auto error_of_ending = [](const std::string& url, int connections) {
+    HttpOptions options;
+    options.connect_timeout = tests::kPlenty;
+    Exchange exchange(options);
+    tests::start(exchange, url, {}, "{}");
+    while (!exchange.sent() && connections > 0)
+      drive(exchange, BootClock::now() + 1ms, nullptr);
+    exchange.end(Transport::timed_out);
+    return exchange.answer().error;
+  };
+  ScriptedServer server;
+  server.script(tests::hanging());
+  BOOST_TEST(error_of_ending(server.url(), 1) == "");
+  const FakeNames names(FakeNames::hanging);
+  BOOST_TEST(error_of_ending("http://locks.test/", 0) ==
+             "no connection was begun (does the host name resolve?)");
+}
+
 // -- TLS ---------------------------------------------------------------------
 
 namespace {
@@ -441,6 +508,48 @@ BOOST_FIXTURE_TEST_CASE(tls_server_nobody_vouches_for_is_bad_certificate,
   BOOST_TEST(!answer.sent);
   BOOST_TEST(answer.error != "");
   BOOST_TEST(server.request_count() == 0);
+}
+
+// The address may be another host's by now.  The name may soon resolve again.
+BOOST_FIXTURE_TEST_CASE(tls_last_address_with_another_certificate_is_not_final,
+                        TlsFixture) {
+  const std::string port = std::to_string(server.port());
+  const std::string url = "https://locks.test:" + port + "/";
+  options.last_address = std::make_shared<ddbmutex::sigv4::LastAddress>();
+  options.last_address->remember(url, "+*:" + port + ":127.0.0.1");
+  const FakeNames none(std::vector<std::string>{});
+  Exchange exchange(options);
+  const HttpAnswer answer = ask(exchange, url);
+  BOOST_TEST(answer.transport == Transport::unreachable);
+  BOOST_TEST(!answer.sent);
+  BOOST_TEST(answer.error.find("the name does not resolve; at its last "
+                               "address: SSL: no alternative") == 0u,
+             answer.error);
+  BOOST_TEST(server.request_count() == 0);
+}
+
+// New exchanges trust the new file.  A connection that was made before goes on.
+BOOST_FIXTURE_TEST_CASE(tls_connection_stays_when_the_ca_file_changes,
+                        TlsFixture) {
+  const ScriptedServer other(nullptr, ScriptedServer::Scheme::https);
+  const tests::Home home;
+  options.ca_file = home.root / "ca.pem";
+  options.max_age = 0ms;
+  namespace fs = std::filesystem;
+  const auto trust = [&](const ScriptedServer& one) {
+    fs::copy_file(one.certificate_file(), options.ca_file,
+                  fs::copy_options::overwrite_existing);
+  };
+  trust(server);
+  Exchange exchange(options);
+  BOOST_TEST(ask(exchange, server.url()).status == 200);
+  trust(other);
+  for (int i = 0; i < 3; ++i) {
+    const HttpAnswer answer = ask(exchange, server.url());
+    BOOST_TEST(answer.status == 200, answer.error);
+  }
+  Exchange later(options);
+  BOOST_TEST(ask(later, server.url()).transport == Transport::bad_certificate);
 }
 
 BOOST_FIXTURE_TEST_CASE(tls_connection_cut_amid_an_unframed_body_is_broken,
