@@ -328,11 +328,15 @@ void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
 Unreleased Table::Impl::unreleased(const lock::ReleaseOutcome& lock) const {
   const std::string name(lock.held->settings->name());
   const std::string cannot = detail::cannot_text("release", name, options.name);
-  const ErrorPtr error =
-      lock::is_loss(lock.result.verdict)
-          ? detail::error_of(Errc::lease_lost, cannot,
-                             detail::loss_text(lock.result))
-          : detail::error_of(lock.result.answer, cannot, endpoint());
+  ErrorPtr error;
+  if (lock::is_loss(lock.result.verdict)) {
+    error = detail::error_of(Errc::lease_lost, cannot,
+                             detail::loss_text(lock.result));
+  } else if (sigv4::openssl_is_gone()) {
+    error = detail::error_of(Errc::closed, cannot);
+  } else {
+    error = detail::error_of(lock.result.answer, cannot, endpoint());
+  }
   return {name, error->code(), error->what()};
 }
 

@@ -604,6 +604,8 @@ const std::vector<ExitCase> kExits = {
     {"destructor_that_locks_too_late", Then::row_gone},
     {"handler_that_locks_too_late", Then::row_gone},
     {"destructor_that_unlocks", Then::row_gone},
+    {"destructor_that_closes", Then::row_gone},
+    {"handler_that_closes", Then::row_gone},
     {"leaked_mutex", Then::row_left},
     {"quick_exit", Then::row_left},
     {"with_threads_that_lock", Then::anything},
@@ -670,6 +672,8 @@ BOOST_DATA_TEST_CASE(process_ends_well, boost::unit_test::data::make(kExits),
 }
 
 BOOST_AUTO_TEST_CASE(static_destructor_locks_over_tls) {
+  BOOST_TEST(asked_over_tls("destructor_that_unlocks_over_tls") ==
+             "GetItem PutItem DeleteItem");
   BOOST_TEST(asked_over_tls("tls_in_a_static_destructor") ==
              "GetItem PutItem DeleteItem");
   BOOST_TEST(asked_over_tls("tls_too_late") == "");

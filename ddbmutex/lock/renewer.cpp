@@ -316,8 +316,10 @@ std::vector<ReleaseOutcome> Renewer::release_all(BootTime deadline) {
 void Renewer::close(HeldLease& held, const std::shared_ptr<Closing>& closing,
                     std::size_t index, bool has_threads) {
   Result& result = closing->locks[index].result;
-  set_undecided(result,
-                has_threads ? "not released in time" : "cannot start a thread");
+  const char* why = "not released in time";
+  if (!has_threads) why = "cannot start a thread";
+  if (leases_.stopping) why = "exit() has ended the library's threads";
+  set_undecided(result, why);
   if (leases_.stopping) return;
   // A list of one: see OneAttempt.
   OneAttempt one = leases_.begin_release(held);

@@ -5,6 +5,7 @@
 // NAME is for locks of its own, OTHER_NAME is held by somebody else.  All of
 // them are of Table::standard(), so of what the environment says.  A line on
 // stdout says that a case has come to where the teller may act.
+#include <openssl/crypto.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +101,10 @@ struct RunsLast {
 } runs_last;
 
 RunsLast::RunsLast() {
+  // Then OpenSSL is shut down after the handler.
+  if (argument(1) == "handler_that_closes") {
+    OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, nullptr);
+  }
   std::atexit([] { runs_last.in_handler(); });
 }
 
@@ -301,6 +306,47 @@ int destructor_that_unlocks() {
   return 0;
 }
 
+// The table of main() is behind TLS.
+int destructor_that_unlocks_over_tls() {
+  Options options = with_time();
+  options.table = table_of_its_own();
+  DdbMutex& mutex = leak(argument(2), options);
+  must_lock(mutex);
+  runs_last.in_destructor = [&mutex] { mutex.release(); };
+  return 0;
+}
+
+// Says why it cannot release the lock, which stays held: its own release() is
+// still sent.
+void close_too_late(DdbMutex& mutex, std::error_code code, const char* why) {
+  const auto unreleased = Table::standard()->close();
+  for (const ddbmutex::Unreleased& one : unreleased) {
+    const bool is_right =
+        one.code == code && one.text.find(why) != std::string::npos;
+    if (!is_right) std::fprintf(stderr, "%s\n", one.text.c_str());
+  }
+  if (unreleased.size() != 1) _exit(93);
+  mutex.release();
+}
+
+int destructor_that_closes() {
+  DdbMutex& mutex = leak(argument(2));
+  must_lock(mutex);
+  runs_last.in_destructor = [&mutex] {
+    close_too_late(mutex, ddbmutex::Errc::closed, "exit() has shut down");
+  };
+  return 0;
+}
+
+int handler_that_closes() {
+  DdbMutex& mutex = leak(argument(2));
+  must_lock(mutex);
+  runs_last.in_handler = [&mutex] {
+    close_too_late(mutex, ddbmutex::Errc::timed_out, "exit() has ended");
+  };
+  return 0;
+}
+
 int quick_exit() {
   must_lock(static_mutex);
   std::quick_exit(0);
@@ -373,6 +419,9 @@ const std::map<std::string, int (*)()>& cases() {
       {"handler_that_locks_too_late", handler_that_locks_too_late},
       {"tls_too_late", tls_too_late},
       {"destructor_that_unlocks", destructor_that_unlocks},
+      {"destructor_that_unlocks_over_tls", destructor_that_unlocks_over_tls},
+      {"destructor_that_closes", destructor_that_closes},
+      {"handler_that_closes", handler_that_closes},
       {"quick_exit", quick_exit},
       {"while_a_thread_waits", while_a_thread_waits},
       {"while_a_thread_waits_for_a_leaked_one",
