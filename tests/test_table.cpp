@@ -395,6 +395,18 @@ BOOST_AUTO_TEST_CASE(table_in_a_lasting_state_is_told_at_once) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(endless_state_is_cut_in_the_error) {
+  ScriptedServer server;
+  play(server, {table_is(std::string(100'000, 'A'))});
+  Table table(table_options(server));
+  const auto error = error_of([&] { table.exists(); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST((error->code() == Errc::unready_table));
+  const std::string what = error->what();
+  BOOST_TEST(has(what, "it is AAAA"), what);
+  BOOST_TEST(what.size() < 400u);
+}
+
 // A table that is being deleted tells no key, and counts as gone.
 BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_does_not_exist) {
   ScriptedServer server([](const SeenRequest&) {

@@ -17,6 +17,9 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
+// In bytes.  An error shows the status.
+constexpr std::size_t kMostOfStatus = 100;
+
 // The attribute's type as AttributeDefinitions has it; empty if it is missing.
 std::string_view type_of(Value table, std::string_view name) {
   const Value definitions = table["AttributeDefinitions"];
@@ -58,7 +61,7 @@ bool read_replicas(Value value, TableDescription& table) {
 
 // Returns false if the value is not the description of a table.
 bool read_description(Value value, TableDescription& table) {
-  table.status = value.text("TableStatus");
+  table.status = sigv4::cut_to(value.text("TableStatus"), kMostOfStatus);
   table.id = value.text("TableId");
   const Value schema = value["KeySchema"];
   if (table.status.empty() || (schema && !schema.is_list())) return false;
