@@ -1056,6 +1056,11 @@ BOOST_AUTO_TEST_CASE(list_asks_for_the_key_once) {
   listed(table);
   listed(table);
   BOOST_TEST(count_of(gate.server(), "GetItem") == 1);
+  // The item that it names may be large: only its key is requested.
+  const std::string question = gate.server().requests().at(0).body;
+  BOOST_TEST(has(question, R"("ProjectionExpression":"#0")"), question);
+  BOOST_TEST(has(question, R"("ExpressionAttributeNames":{"#0":"name"})"),
+             question);
 }
 
 // A table is deleted and created again while its locks are in use.

@@ -97,7 +97,8 @@ void explain_wrong_key(const CallContext& context, std::string_view table,
 namespace {
 
 // The body of a GetItem that only a table with the selection's key accepts.
-// Which item it names does not matter.
+// Which item it names does not matter.  Only the key is requested, because the
+// item, if there is one, may be large.
 sigv4::Text write_key_check(const Selection& selection) {
   sigv4::Text body;
   JsonWriter json(body);
@@ -108,6 +109,10 @@ sigv4::Text write_key_check(const Selection& selection) {
     json.name(selection.attributes[i]);
     write_text(json, "-");
   }
+  json.end_object();
+  json.name("ProjectionExpression").text("#0");
+  json.name("ExpressionAttributeNames").begin_object();
+  json.name("#0").text(selection.attributes[0]);
   json.end_object();
   json.end_object();
   return body;
