@@ -2,7 +2,9 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "tests/support/true_clock.hpp"
@@ -12,6 +14,7 @@ namespace tests {
 namespace {
 
 thread_local LateReadings* of_this_thread = nullptr;
+std::atomic<std::int64_t> suspended_ns{0};
 
 }  // namespace
 
@@ -31,6 +34,12 @@ bool LateReadings::next(ddbmutex::BootTime& time) {
   return true;
 }
 
+Suspends::~Suspends() { suspended_ns = 0; }
+
+void Suspends::jump(std::chrono::nanoseconds time) {
+  suspended_ns += time.count();
+}
+
 }  // namespace tests
 
 // Found before the C library's.
@@ -40,8 +49,11 @@ extern "C" int clock_gettime(clockid_t clock, timespec* shown) noexcept {
   const bool is_late = clock == CLOCK_BOOTTIME &&
                        tests::of_this_thread != nullptr &&
                        tests::of_this_thread->next(late);
-  const nanoseconds time =
+  nanoseconds time =
       is_late ? late.time_since_epoch() : tests::true_time(clock);
+  if (clock == CLOCK_BOOTTIME && !is_late) {
+    time += nanoseconds(tests::suspended_ns);
+  }
   shown->tv_sec = static_cast<time_t>(time / seconds(1));
   shown->tv_nsec = static_cast<long>(time % seconds(1) / nanoseconds(1));
   return 0;

@@ -1,3 +1,5 @@
+// Clocks that show what no test could wait for: stalls and suspends.
+//
 // Plays a stall: the next readings of the boot clock in this thread show the
 // later times that the test gives.
 //
@@ -9,6 +11,7 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_LATE_READINGS_HPP
 #define DDBMUTEX_TESTS_SUPPORT_LATE_READINGS_HPP
 
+#include <chrono>
 #include <functional>
 
 #include "sigv4/boot_clock.hpp"
@@ -28,6 +31,19 @@ class LateReadings {
  private:
   int left_;
   const std::function<ddbmutex::BootTime()> shows_;
+};
+
+// Plays suspends of this machine: while one exists, the boot clock that this
+// process reads is ahead by the sum of the jumps.  Waits that have begun take
+// no notice.  One at a time; no Table may outlive it.
+class Suspends {
+ public:
+  Suspends() = default;
+  ~Suspends();
+  Suspends(const Suspends&) = delete;
+  Suspends& operator=(const Suspends&) = delete;
+
+  void jump(std::chrono::nanoseconds time);
 };
 
 }  // namespace tests

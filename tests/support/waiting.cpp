@@ -83,10 +83,4 @@ std::string undisturbed(std::chrono::nanoseconds stall, const Round& round) {
   return wrong + " (in each of ten rounds, and each was disturbed)";
 }
 
-std::string in_some_round(const Round& round) {
-  std::string wrong = round();
-  for (int again = 0; again < 9 && !wrong.empty(); ++again) wrong = round();
-  return wrong;
-}
-
 }  // namespace tests

@@ -76,10 +76,6 @@ using Round = std::function<std::string()>;
 // ten times.  A round begins from nothing: a fresh name, a fresh table.
 std::string undisturbed(std::chrono::nanoseconds stall, const Round& round);
 
-// For what no stall decides but the moment does, as whether a time is up amid a
-// request: a round that says what is wrong is done again, up to ten times.
-std::string in_some_round(const Round& round);
-
 }  // namespace tests
 
 #endif  // DDBMUTEX_TESTS_SUPPORT_WAITING_HPP
