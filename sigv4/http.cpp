@@ -224,7 +224,9 @@ void Exchange::report(const Ending& ending) {
   }
   // libcurl says this if OpenSSL has no random number generator.
   if (why.find("Insufficient randomness") != why.npos) {
-    hint = " (see OpenSSL's configuration, openssl.cnf)";
+    hint =
+        " (see OpenSSL's configuration, openssl.cnf; or does a sandbox refuse "
+        "random bytes?)";
   }
   try_with_memory([&] {
     answer_.error = sigv4::join({ending.prefix, why, hint});

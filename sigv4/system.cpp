@@ -4,6 +4,7 @@
 // simulation links its own definitions instead of this file.
 #include "system.hpp"
 
+#include <fcntl.h>
 #include <openssl/rand.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -56,13 +57,29 @@ std::chrono::system_clock::time_point wall_clock() noexcept {
   return std::chrono::system_clock::now();
 }
 
+namespace {
+
+bool read_random_device(void* begin, std::size_t size) noexcept {
+  const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t got = read(fd, begin, size);  // All, if at most 256 bytes.
+  close(fd);
+  return got == static_cast<ssize_t>(size);
+}
+
+}  // namespace
+
+// Kernels before 3.17 lack the system call.  There, OpenSSL waits until the
+// device is seeded.  On later kernels, OpenSSL relies on the system call, which
+// a sandbox may refuse.
 void fill_with_randomness(void* begin, std::size_t size) noexcept {
   if (getentropy(begin, size) == 0) return;
-  // Kernels before 3.17 and some sandboxes lack the system call.  OpenSSL also
-  // knows other sources.
   const auto bytes = static_cast<unsigned char*>(begin);
   if (RAND_bytes(bytes, static_cast<int>(size)) == 1) return;
-  give_up("no random bytes, neither by getrandom(2) nor by OpenSSL");
+  if (read_random_device(begin, size)) return;
+  give_up(
+      "no random bytes, neither by getrandom(2) nor by OpenSSL nor in "
+      "/dev/urandom");
 }
 
 // -- Mutexes ------------------------------------------------------------------

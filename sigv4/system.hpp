@@ -27,8 +27,9 @@ namespace sigv4 {
 // The host's time of day.  No lease depends on it.
 std::chrono::system_clock::time_point wall_clock() noexcept;
 
-// Fills the memory with random bytes, which nobody can guess: the kernel's, or
-// else OpenSSL's.  If neither has any, says so on stderr and ends the process.
+// Fills the memory with random bytes, which nobody can guess: the kernel's,
+// OpenSSL's or those of /dev/urandom.  If there are none, says so on stderr and
+// ends the process.
 // REQUIRES: at most 256 bytes.
 void fill_with_randomness(void* begin, std::size_t size) noexcept;
 

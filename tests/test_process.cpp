@@ -4,6 +4,7 @@
 #include <openssl/rand.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,6 +123,8 @@ BOOST_AUTO_TEST_CASE(process_without_any_randomness_says_so_and_ends) {
     begin_as_child();
     const WithoutRandomness without(false);
     dup2(pipe_ends[1], STDERR_FILENO);
+    const rlimit no_files = {0, 0};  // Nor can the device be opened.
+    setrlimit(RLIMIT_NOFILE, &no_files);
     signal(SIGABRT, SIG_DFL);
     unsigned char byte;
     ddbmutex::sigv4::fill_with_randomness(&byte, 1);
@@ -137,7 +140,7 @@ BOOST_AUTO_TEST_CASE(process_without_any_randomness_says_so_and_ends) {
   BOOST_TEST(WIFSIGNALED(status));
   BOOST_TEST(text ==
              "ddbmutex: this system has no random bytes, neither by "
-             "getrandom(2) nor by OpenSSL\n");
+             "getrandom(2) nor by OpenSSL nor in /dev/urandom\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -606,6 +609,8 @@ const std::vector<ExitCase> kExits = {
     {"destructor_that_unlocks", Then::row_gone},
     {"destructor_that_closes", Then::row_gone},
     {"handler_that_closes", Then::row_gone},
+    {"without_getrandom", Then::row_gone},
+    {"without_leave_to_getrandom", Then::row_gone},
     {"leaked_mutex", Then::row_left},
     {"quick_exit", Then::row_left},
     {"with_threads_that_lock", Then::anything},
@@ -700,6 +705,7 @@ BOOST_AUTO_TEST_CASE(process_ends_while_a_callback_of_a_leaked_mutex_hangs) {
 
 BOOST_AUTO_TEST_CASE(callback_ends_the_process) {
   must_end_well_amid_callbacks("exit_from_a_callback");
+  must_end_well_amid_callbacks("signal_from_a_callback");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

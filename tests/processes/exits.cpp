@@ -5,12 +5,19 @@
 // NAME is for locks of its own, OTHER_NAME is held by somebody else.  All of
 // them are of Table::standard(), so of what the environment says.  A line on
 // stdout says that a case has come to where the teller may act.
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <openssl/crypto.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -375,6 +382,37 @@ int exit_from_a_callback() {
   sleep_for_ever();
 }
 
+// As the recipes stop a program.
+int signal_from_a_callback() {
+  static std::atomic<bool> asked_to_end{false};
+  std::signal(SIGTERM, [](int) { asked_to_end = true; });
+  must_lock(static_mutex);
+  wait_for_callback(static_observed, [] {
+    std::raise(SIGTERM);
+    if (asked_to_end) _exit(92);
+    kill(getpid(), SIGTERM);
+  });
+  while (!asked_to_end) std::this_thread::sleep_for(1ms);
+  return 0;
+}
+
+// A sandbox, or an old kernel.
+template <int kError>
+int without_getrandom() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | kError),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {std::size(filter), filter};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+  char byte;
+  if (syscall(SYS_getrandom, &byte, 1, 0) != -1 || errno != kError) return 91;
+  must_lock(static_mutex);
+  return 0;
+}
+
 int with_threads_that_lock() {
   static std::atomic<int> cycles{0};
   for (int i = 0; i < 4; ++i) {
@@ -428,6 +466,9 @@ const std::map<std::string, int (*)()>& cases() {
        while_a_thread_waits_for_a_leaked_one},
       {"while_a_callback_hangs", while_a_callback_hangs},
       {"exit_from_a_callback", exit_from_a_callback},
+      {"signal_from_a_callback", signal_from_a_callback},
+      {"without_getrandom", without_getrandom<ENOSYS>},
+      {"without_leave_to_getrandom", without_getrandom<EPERM>},
       {"with_threads_that_lock", with_threads_that_lock},
       {"child_exits", child_exits}};
   return kCases;
