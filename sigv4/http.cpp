@@ -49,6 +49,13 @@ constexpr BootTime kNever = BootTime::max();  // No timer.
 // How soon libcurl is called again if it waits for no descriptor.
 constexpr milliseconds kStallCheck(10);
 
+// CURLMOPT_NETWORK_CHANGED and CURLMNWC_CLEAR_DNS, by their numbers, because
+// the program may have been compiled with the header of an older libcurl, which
+// ignores the option.
+constexpr auto kNetworkChanged =
+    static_cast<CURLMoption>(CURLOPTTYPE_LONG + 17);
+constexpr long kForgetNames = 1L << 2;
+
 constexpr char kNoMemory[] = "out of memory";
 constexpr char kNotResolved[] =
     "no connection was begun (does the host name resolve?)";
@@ -98,14 +105,6 @@ std::vector<Element> room_for(std::size_t count) {
   std::vector<Element> room;
   room.reserve(count);
   return room;
-}
-
-using UrlPart = std::unique_ptr<char, void (*)(void*)>;
-
-UrlPart part_of(CURLU* url, CURLUPart which, unsigned flags) {
-  char* found = nullptr;
-  curl_url_get(url, which, &found, flags);
-  return {found, &curl_free};
 }
 
 void* new_multi() {
@@ -493,20 +492,12 @@ void Exchange::remember_address() {
   });
 }
 
-// Lists the address for libcurl.  The first entry removes the host's name,
-// because libcurl 8.16 remembers that it did not resolve.
+// Lists the address for libcurl.  libcurl 8.16 and later remember that a name
+// did not resolve, the server's or its proxy's, and have to forget that first.
 bool Exchange::list_address(const std::string& address) {
-  const UrlPart host = part_of(parsed_url_, CURLUPART_HOST, 0);
-  const UrlPart port = part_of(parsed_url_, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-  if (host == nullptr || port == nullptr) return false;
-  std::string removal;
-  const bool had_memory = try_with_memory([&] {
-    removal = sigv4::join({"-", host.get(), ":", port.get()});
-  });
-  if (!had_memory) return false;
-  addresses_.reset(curl_slist_append(nullptr, removal.c_str()));
-  return addresses_ != nullptr &&
-         curl_slist_append(addresses_.get(), address.c_str()) != nullptr;
+  curl_multi_setopt(multi_, kNetworkChanged, kForgetNames);
+  addresses_.reset(curl_slist_append(nullptr, address.c_str()));
+  return addresses_ != nullptr;
 }
 
 // -- The answer ---------------------------------------------------------------

@@ -58,6 +58,12 @@ constexpr Option kOptions[] = {
 #endif
 };
 
+// CURLMOPT_QUICK_EXIT: the same where the multi has such threads, as in libcurl
+// 8.20.  By its number, because the program may have been compiled with the
+// header of an older libcurl, which ignores the option.
+constexpr auto kMultiQuickExit =
+    static_cast<CURLMoption>(CURLOPTTYPE_LONG + 21);
+
 Exchange& exchange_of(void* self) { return *static_cast<Exchange*>(self); }
 
 }  // namespace
@@ -72,6 +78,7 @@ bool Exchange::set_options(const HttpOptions& options) {
   };
   static_assert(std::tuple_size_v<decltype(error_)> >= CURL_ERROR_SIZE);
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 1L);
+  curl_multi_setopt(multi_, kMultiQuickExit, 1L);
   curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_.data());
   for (const auto& [option, value] : kOptions) {
     curl_easy_setopt(easy_, option, long{value});
