@@ -95,7 +95,6 @@ ErrorPtr check(const Options& options, const TableOptions& table) {
   if (ErrorPtr bad = detail::check_all({
           {"renew_after", options.renew_after ? without_renewals : ""},
           {"max_hold", options.max_hold ? without_renewals : ""},
-          {"alive", options.alive ? without_renewals : ""},
           {"only_if_exists", options.only_if_exists ? without_row : ""},
           {"fencing", options.fencing ? without_row : ""},
           {"owner",
@@ -104,11 +103,6 @@ ErrorPtr check(const Options& options, const TableOptions& table) {
            options.owner},
       })) {
     return bad;
-  }
-  if (options.handover_limit < 0) {
-    const std::string text =
-        sigv4::join({sigv4::Digits(options.handover_limit), " is less than 0"});
-    return detail::bad_option({"handover_limit", text.c_str()});
   }
   if (ErrorPtr bad = check_times(options)) return bad;
   if (ErrorPtr bad = detail::check_for_layout(options, table)) return bad;
@@ -187,10 +181,9 @@ std::string detail::loss_text(const lock::Result& result) {
                       is_long ? " s ago" : " ms ago"});
 }
 
-bool Callbacks::notify(News news, Verdict loss) const {
+void Callbacks::notify(News news, Verdict loss) const {
   if (news == News::loss && options.on_lost) options.on_lost(loss_of(loss));
   if (news == News::danger && options.on_danger) options.on_danger();
-  return news == News::question && options.alive();
 }
 
 // --- DdbMutex::Impl ----------------------------------------------------------
@@ -249,16 +242,8 @@ std::shared_ptr<lock::MutexSettings> DdbMutex::Impl::settings(
   made->first_poll = nanoseconds_of(options.first_poll);
   made->longest_poll = nanoseconds_of(options.longest_poll);
   made->patience = nanoseconds_of(options.patience);
-  made->recursive = options.recursive;
-  // Without renewals, or with max_hold, each acquisition counts on a whole
-  // lease of its own.
-  if (options.auto_renew && !options.max_hold) {
-    made->handover_limit = options.handover_limit;
-  }
-
   made->hears_losses = options.on_lost != nullptr;
   made->hears_dangers = options.on_danger != nullptr;
-  made->is_asked = options.alive != nullptr;
   made->listener = callbacks;
   return made;
 }
@@ -299,11 +284,6 @@ ErrorPtr DdbMutex::Impl::renew(const lock::ChangesPtr& changes) {
 ErrorPtr DdbMutex::Impl::release(const lock::ChangesPtr& changes) {
   return call_if_made("release",
                       [&](lock::Mutex& own) { return own.release(changes); });
-}
-
-ErrorPtr DdbMutex::Impl::release() {
-  return call_if_made("release",
-                      [](lock::Mutex& own) { return own.release(); });
 }
 
 ErrorPtr DdbMutex::Impl::ensure(nanoseconds min_remaining) {
@@ -359,7 +339,7 @@ DdbMutex::~DdbMutex() {
 
 // The same as run(), without its frames, because this call stack is the
 // deepest.
-bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
+bool DdbMutex::lock_within(nanoseconds time, detail::Wait* wait,
                            std::error_code& ec) {
   const NoCancellation guard;
   // The destructor may end this wait, from another thread.
@@ -371,7 +351,7 @@ bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
   lock::Result result;
   ErrorPtr error;
   const bool had_memory = sigv4::try_with_memory([&] {
-    result = impl->get().lock({deadline.within, deadline.left, deadline.at},
+    result = impl->get().lock(time,
                               wait != nullptr ? &wait->impl_->cancel : nullptr);
     error = impl->error_of(result, "lock");
   });
@@ -383,22 +363,10 @@ bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
   return result.verdict == Verdict::ours;
 }
 
-bool DdbMutex::try_lock_past_lease(nanoseconds additional,
-                                   std::error_code& ec) {
-  bool locked = false;
-  detail::run(impl_, ec, [&](Impl& impl) {
-    const lock::Result result = impl.get().lock(
-        {nanoseconds_of(additional), nullptr, nullptr, true}, nullptr);
-    locked = result.verdict == Verdict::ours;
-    return impl.error_of(result, "lock");
-  });
-  return locked;
-}
-
-void DdbMutex::lock(std::error_code& ec) { lock_within({}, nullptr, ec); }
+void DdbMutex::lock(std::error_code& ec) { lock_within(kForEver, nullptr, ec); }
 
 bool DdbMutex::try_lock(std::error_code& ec) {
-  return lock_within({nanoseconds::zero()}, nullptr, ec);
+  return lock_within(nanoseconds::zero(), nullptr, ec);
 }
 
 void DdbMutex::renew(std::error_code& ec) {
@@ -410,12 +378,17 @@ void DdbMutex::ensure(nanoseconds min_remaining, std::error_code& ec) {
               [&](Impl& impl) { return impl.ensure(min_remaining); });
 }
 
+void DdbMutex::stop_renewing() noexcept {
+  const NoCancellation guard;
+  if (lock::Mutex* own = impl_->state.peek()) own->stop_renewing();
+}
+
 void DdbMutex::unlock() noexcept {
   const NoCancellation guard;
   const std::shared_ptr<Impl> impl = impl_;
   lock::Mutex* own = impl->state.peek();
   if (impl->unusable || own == nullptr) return;
-  const lock::Result result = own->release();
+  const lock::Result result = own->release(nullptr);
   if (result.verdict == Verdict::not_held) return;
   sigv4::try_with_memory([&] {  // Without memory, last_error() stays as it was.
     const ErrorPtr error = impl->error_of(result, "release");
@@ -425,11 +398,11 @@ void DdbMutex::unlock() noexcept {
 
 void DdbMutex::release() {
   detail::run(impl_, detail::throws(),
-              [](Impl& impl) { return impl.release(); });
+              [](Impl& impl) { return impl.release(nullptr); });
 }
 
 void DdbMutex::release(std::error_code& ec) noexcept {
-  detail::run(impl_, ec, [](Impl& impl) { return impl.release(); });
+  detail::run(impl_, ec, [](Impl& impl) { return impl.release(nullptr); });
 }
 
 void DdbMutex::cancel() noexcept {
@@ -456,20 +429,6 @@ void DdbMutex::require(nanoseconds min_remaining,
 
 bool DdbMutex::in_danger() const noexcept {
   return remaining() <= safe_time_of(impl_->options);
-}
-
-std::shared_ptr<void> DdbMutex::loss_signal(std::shared_ptr<void> (*make)(),
-                                            void (*request_stop)(void*)) const {
-  const NoCancellation guard;
-  const std::shared_ptr<Impl> impl = impl_;
-  std::shared_ptr<void> signal;
-  if (lock::Mutex* own = impl->state.peek()) {
-    signal = own->loss_signal(make, request_stop);
-  }
-  if (signal != nullptr) return signal;
-  signal = make();
-  request_stop(signal.get());
-  return signal;
 }
 
 std::uint64_t DdbMutex::fencing_token() const noexcept {

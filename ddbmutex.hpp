@@ -103,14 +103,14 @@ struct Unreleased;
 using Attributes = std::vector<Attribute>;
 
 namespace detail {
-struct Deadline;
 class Wait;
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration,
     std::chrono::nanoseconds of_nan = std::chrono::nanoseconds::zero());
 template <class Clock, class Duration>
-std::chrono::nanoseconds left_until(const void* at);
+std::chrono::nanoseconds time_until(
+    const std::chrono::time_point<Clock, Duration>& at);
 // The default `ec`: a call that gets it throws its errors, and never changes
 // it.  A function, because a program and a shared library could each have their
 // own copy of a variable.
@@ -165,14 +165,15 @@ class DdbMutex {
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
       std::error_code& ec = detail::throws()) {
-    return lock_within({detail::nanoseconds_of(timeout)}, nullptr, ec);
+    return lock_within(detail::nanoseconds_of(timeout), nullptr, ec);
   }
+  // The clock is read once, when the call begins: setting it later changes
+  // nothing.
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(
       const std::chrono::time_point<Clock, Duration>& at,
       std::error_code& ec = detail::throws()) {
-    return lock_within({{}, detail::left_until<Clock, Duration>, &at}, nullptr,
-                       ec);
+    return lock_within(detail::time_until(at), nullptr, ec);
   }
 
 #ifdef __cpp_lib_jthread
@@ -183,25 +184,9 @@ class DdbMutex {
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
       const std::stop_token& stop, std::error_code& ec = detail::throws()) {
-    return stoppable({detail::nanoseconds_of(timeout)}, stop, ec);
+    return stoppable(detail::nanoseconds_of(timeout), stop, ec);
   }
 #endif
-
-  // Like try_lock_for(), but waits just long enough to find out whether the
-  // holder is alive: for the lease of the first record that it reads, 1 % more,
-  // and `additional`.  If it then returns false, somebody has renewed or taken
-  // the lock meanwhile.  If the record has no lease, or if another thread has
-  // locked this mutex, it waits for `additional`, but at least for
-  // request_timeout.
-  [[nodiscard]] bool try_lock_past_lease(
-      std::chrono::nanoseconds additional,
-      std::error_code& ec = detail::throws());
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_past_lease(
-      const std::chrono::duration<Rep, Period>& additional,
-      std::error_code& ec = detail::throws()) {
-    return try_lock_past_lease(detail::nanoseconds_of(additional), ec);
-  }
 
   // Renews the lease now, whether or not auto_renew is set.  Errors: not_held;
   // lease_lost; or a transient error that lasted for `patience` or until the
@@ -217,9 +202,13 @@ class DdbMutex {
               std::error_code& ec = detail::throws()) {
     ensure(detail::nanoseconds_of(min_remaining, kMoreThanAny), ec);
   }
+  // Ends the automatic renewals of the lock that is held now.  It stays ours
+  // until its lease ends, and is then lost (`expired`), unless renew() is
+  // called.  A renewal that is in flight may still prolong it once.  Does
+  // nothing if the mutex is not locked.
+  void stop_renewing() noexcept;
 
-  // Gives the lock back, or hands it over to a thread that waits for this mutex
-  // (see Options::handover_limit).  Any thread may call it.  Returns within
+  // Gives the lock back.  Any thread may call it.  Returns within
   // request_timeout even if nobody answers; a release that is not finished by
   // then goes on in the background until the lease is over.  Does nothing if
   // the mutex is not locked.
@@ -261,14 +250,6 @@ class DdbMutex {
   // True if safe_time or less remains, or if the lock is not held.
   bool in_danger() const noexcept;
 
-#ifdef __cpp_lib_jthread
-  // Returns a token whose stop is requested when the lock that is held now is
-  // lost, or when Table::close() releases it.  If no lock is held, or it is
-  // lost already, stop is requested at once; after an unlock, never.  Stop
-  // callbacks run as on_lost does, or on the thread that closes the table.
-  std::stop_token lost() const;
-#endif
-
   // With keep_row: the number of this acquisition, higher than that of every
   // earlier one for as long as the row exists.  It stays after a loss, until
   // the mutex is unlocked, so that a store can refuse writes that come too
@@ -293,8 +274,6 @@ class DdbMutex {
   void renew(const Changes& changes, std::error_code& ec = detail::throws());
   // Releases the lock and changes what stays in a kept row, in one request.  If
   // the row is not kept, this fails with bad_option, and the lock stays held.
-  // If a recursive lock stays locked, this is renew(); if that fails, it stays
-  // locked as often as before.
   void release(const Changes& changes, std::error_code& ec = detail::throws());
 
   // --- Guarded writes ---
@@ -332,14 +311,16 @@ class DdbMutex {
   static constexpr std::chrono::nanoseconds kMoreThanAny =
       std::chrono::nanoseconds::max();
 
-  bool lock_within(const detail::Deadline& deadline, detail::Wait* wait,
+  // For how long lock() waits.  nanoseconds_of() never returns it.
+  static constexpr std::chrono::nanoseconds kForEver =
+      std::chrono::nanoseconds::max();
+
+  bool lock_within(std::chrono::nanoseconds time, detail::Wait* wait,
                    std::error_code& ec);
 #ifdef __cpp_lib_jthread
-  bool stoppable(const detail::Deadline& deadline, const std::stop_token& stop,
+  bool stoppable(std::chrono::nanoseconds time, const std::stop_token& stop,
                  std::error_code& ec);
 #endif
-  std::shared_ptr<void> loss_signal(std::shared_ptr<void> (*make)(),
-                                    void (*request_stop)(void*)) const;
 
   struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
@@ -430,11 +411,12 @@ struct Options {
   // --- Waiting ---
 
   // How long lock() retries transient errors.  The time starts with the first
-  // error since any thread's request for this mutex last succeeded.  When it is
-  // up, the error is reported to all threads that wait in lock().  Later calls
-  // start afresh.  At least 0, which means no retry.  Default: 30 s.  For
-  // renew() and guarded_write() the time starts with the call, and is at least
-  // request_timeout.  Calls with a timeout use that instead.
+  // error since any thread's request for this mutex last succeeded, or with the
+  // call if that is later.  When it is up, the error is reported, also to a
+  // thread that waits behind another.  At least 0, which means no retry.
+  // Default: 30 s.  For renew() and guarded_write() the time starts with the
+  // call, and is at least request_timeout.  Calls with a timeout use that
+  // instead.
   std::chrono::milliseconds patience{30000};
 
   // The pauses between a waiter's reads of the item.  Each pause is random,
@@ -496,12 +478,11 @@ struct Options {
   // --- Renewal ---
 
   // Whether a thread of the Table renews the lease.  If false, call renew()
-  // yourself; then no thread is started unless a callback is set, lost() was
-  // called, or a request or release must be finished in the background.
-  // Default: true.
+  // yourself; then no thread is started unless a callback is set, or a request
+  // or release must be finished in the background.  Default: true.
   bool auto_renew = true;
 
-  // renew_after, max_hold and alive concern automatic renewals only.
+  // renew_after and max_hold concern automatic renewals only.
 
   // The age at which the lease is renewed: more than 0, at most ttl / 2.
   // Default: ttl / 2, and the first time at random between ttl / 4 and ttl / 2.
@@ -513,13 +494,6 @@ struct Options {
   // that hangs does not keep it for ever.  More than 0.  Default: no limit.
   std::optional<std::chrono::milliseconds> max_hold{};
 
-  // Called before each renewal, but not before its retries; the renewal is sent
-  // only if it returns true.  If it returns false, it is called again until the
-  // lease is over.  Use it to give up the lock if the program hangs.  It is
-  // called as on_lost is: while it runs, all callbacks and its own renewal
-  // wait.  Default: always true.
-  std::function<bool()> alive{};
-
   // in_danger() and on_danger warn of a loss when remaining() is this or less.
   // At least 0, less than ttl / 2.  Default: ttl / 4.  If it is ttl / 2 less
   // the margin or more (for a ttl below 10 s: 3/8 of the ttl), the lease is in
@@ -529,28 +503,6 @@ struct Options {
   // Called as on_lost is, once each time that the lease comes into danger
   // before it is renewed.
   std::function<void()> on_danger{};
-
-  // --- Threads that share the mutex ---
-
-  // Lets the thread that has the lock lock it again, like std::recursive_mutex;
-  // it must then unlock it as often.  Locking again fails with Errc::lease_lost
-  // if the lock was lost meanwhile.  Default: false.
-  bool recursive = false;
-
-  // How many times in a row unlock() may hand the lock and its lease to the
-  // thread that has waited longest for this mutex, without a request.  At least
-  // 0, which means never.  Default: 16.  So that other hosts get in, this is
-  // only done within ttl / 2 after the lease was taken, and while more than
-  // half of it is left.  A mutex with keep_row, kept data, max_hold or without
-  // auto_renew takes a new lease each time.  So does any mutex after
-  // guarded_write(), condition_check() or a renew() with changes.
-  //
-  // The uuid stays the same; everything else about the acquisition is new.  If
-  // the lock is lost, the loss is reported to the thread that was handed the
-  // lock, even if its lock() has not returned yet; lock() then returns as if
-  // the loss had come just after it.  A thread that is handed the lock just
-  // when its wait times out or is cancelled has the lock.
-  int handover_limit = 16;
 
   // --- A table with a sort key ---
 
@@ -1002,12 +954,7 @@ struct Stats {
   std::uint64_t throttled = 0;
   std::uint64_t failed = 0;
   std::uint64_t retries = 0;
-  // HTTP heads and bodies, without what TLS and TCP add.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  // Locks held now, and the hours that all locks were held in total.
-  std::uint64_t held = 0;
-  double held_hours = 0;
+  std::uint64_t held = 0;  // Locks held now.
 
   std::uint64_t requests() const {
     return get_item + put_item + update_item + delete_item + other;
@@ -1031,15 +978,6 @@ std::vector<Unreleased> Table::close(
 
 namespace detail {
 
-// How long a call may wait: `within` (max(): for ever) or, if `left` is not
-// null, what left(at) returns.  It is called again after each wait, because its
-// clock may be set meanwhile.
-struct Deadline {
-  std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
-  std::chrono::nanoseconds (*left)(const void* at) = nullptr;
-  const void* at = nullptr;
-};
-
 // From 0 up to less than max(), which means for ever; `of_nan` for NaN.
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
@@ -1055,16 +993,13 @@ std::chrono::nanoseconds nanoseconds_of(
 }
 
 template <class Clock, class Duration>
-std::chrono::nanoseconds left_until(const void* at) {
-  const auto& deadline =
-      *static_cast<const std::chrono::time_point<Clock, Duration>*>(at);
-  // Not `deadline - now`, which may overflow, and wraps around if the clock
-  // counts in an unsigned type.
+std::chrono::nanoseconds time_until(
+    const std::chrono::time_point<Clock, Duration>& at) {
+  // Not `at - now`, which may overflow, and wraps around if the clock counts in
+  // an unsigned type.
   using Nanoseconds = std::chrono::duration<long double, std::nano>;
-  const auto left = Nanoseconds(deadline.time_since_epoch()) -
-                    Nanoseconds(Clock::now().time_since_epoch());
-  constexpr auto kForEver = std::chrono::nanoseconds::max();
-  return left > std::chrono::hours(1'000'000) ? kForEver : nanoseconds_of(left);
+  return nanoseconds_of(Nanoseconds(at.time_since_epoch()) -
+                        Nanoseconds(Clock::now().time_since_epoch()));
 }
 
 // One wait that another thread may end, for std::stop_token.
@@ -1085,27 +1020,16 @@ class Wait {
 }  // namespace detail
 
 #ifdef __cpp_lib_jthread
-inline bool DdbMutex::stoppable(const detail::Deadline& deadline,
+inline bool DdbMutex::stoppable(std::chrono::nanoseconds time,
                                 const std::stop_token& stop,
                                 std::error_code& ec) {
   detail::Wait wait;
   const std::stop_callback on_stop(stop, [&wait] { wait.cancel(); });
-  return lock_within(deadline, &wait, ec);
+  return lock_within(time, &wait, ec);
 }
 
 inline void DdbMutex::lock(const std::stop_token& stop, std::error_code& ec) {
-  stoppable({}, stop, ec);
-}
-
-inline std::stop_token DdbMutex::lost() const {
-  const std::shared_ptr<void> signal = loss_signal(
-      [] {
-        return std::shared_ptr<void>(std::make_shared<std::stop_source>());
-      },
-      [](void* source) {
-        static_cast<std::stop_source*>(source)->request_stop();
-      });
-  return static_cast<std::stop_source*>(signal.get())->get_token();
+  stoppable(kForEver, stop, ec);
 }
 #endif
 

@@ -239,22 +239,22 @@ AnyOf::~AnyOf() {
   impl_.reset();
 }
 
-std::unique_ptr<DdbMutex> AnyOf::lock_within(const detail::Deadline& deadline,
+std::unique_ptr<DdbMutex> AnyOf::lock_within(nanoseconds time,
                                              std::atomic<bool>* stopped,
                                              std::error_code& ec) {
   std::unique_ptr<DdbMutex> locked;
   detail::run(impl_, ec, [&](Impl& impl) {
-    return Impl::Call(impl, deadline, stopped).run(locked);
+    return Impl::Call(impl, time, stopped).run(locked);
   });
   return locked;
 }
 
 std::unique_ptr<DdbMutex> AnyOf::lock(std::error_code& ec) {
-  return lock_within({}, nullptr, ec);
+  return lock_within(kForEver, nullptr, ec);
 }
 
 std::unique_ptr<DdbMutex> AnyOf::try_lock(std::error_code& ec) {
-  return lock_within({nanoseconds::zero()}, nullptr, ec);
+  return lock_within(nanoseconds::zero(), nullptr, ec);
 }
 
 void AnyOf::stop(Impl& impl, std::atomic<bool>& stopped) noexcept {

@@ -113,9 +113,9 @@ class AnyOf {
   AnyOf& operator=(const AnyOf&) = delete;
 
   // Waits until an item is ours.  The mutex's destructor gives it back.  (To
-  // leave it to its lease instead, end its renewals by auto_renew, max_hold or
-  // alive, and keep the mutex until then.)  Transient errors are retried until
-  // they have lasted for `patience`.  Null only if an error is reported.
+  // leave it to its lease instead, call stop_renewing(), and keep the mutex
+  // until then.)  Transient errors are retried until they have lasted for
+  // `patience`.  Null only if an error is reported.
   [[nodiscard]] std::unique_ptr<DdbMutex> lock(
       std::error_code& ec = detail::throws());
 
@@ -139,27 +139,26 @@ class AnyOf {
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
       std::error_code& ec = detail::throws()) {
-    return lock_within({detail::nanoseconds_of(timeout)}, nullptr, ec);
+    return lock_within(detail::nanoseconds_of(timeout), nullptr, ec);
   }
   template <class Clock, class Duration>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_until(
       const std::chrono::time_point<Clock, Duration>& at,
       std::error_code& ec = detail::throws()) {
-    return lock_within({{}, detail::left_until<Clock, Duration>, &at}, nullptr,
-                       ec);
+    return lock_within(detail::time_until(at), nullptr, ec);
   }
 
 #ifdef __cpp_lib_jthread
   // A stop request ends the wait with Errc::cancelled.
   [[nodiscard]] std::unique_ptr<DdbMutex> lock(
       const std::stop_token& stop, std::error_code& ec = detail::throws()) {
-    return stoppable({}, stop, ec);
+    return stoppable(kForEver, stop, ec);
   }
   template <class Rep, class Period>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
       const std::stop_token& stop, std::error_code& ec = detail::throws()) {
-    return stoppable({detail::nanoseconds_of(timeout)}, stop, ec);
+    return stoppable(detail::nanoseconds_of(timeout), stop, ec);
   }
 #endif
 
@@ -176,20 +175,24 @@ class AnyOf {
   std::string last_error() const;
 
  private:
+  // For how long lock() waits.  nanoseconds_of() never returns it.
+  static constexpr std::chrono::nanoseconds kForEver =
+      std::chrono::nanoseconds::max();
+
   struct Impl;
   // Ends the call that has this `stopped`, also one that is yet to begin.
   static void stop(Impl& impl, std::atomic<bool>& stopped) noexcept;
-  std::unique_ptr<DdbMutex> lock_within(const detail::Deadline& deadline,
+  std::unique_ptr<DdbMutex> lock_within(std::chrono::nanoseconds time,
                                         std::atomic<bool>* stopped,
                                         std::error_code& ec);
 #ifdef __cpp_lib_jthread
-  std::unique_ptr<DdbMutex> stoppable(const detail::Deadline& deadline,
+  std::unique_ptr<DdbMutex> stoppable(std::chrono::nanoseconds time,
                                       const std::stop_token& token,
                                       std::error_code& ec) {
     std::atomic<bool> stopped{false};
     const std::shared_ptr<Impl> impl = impl_;  // May outlive this object.
     const std::stop_callback on_stop(token, [&] { stop(*impl, stopped); });
-    return lock_within(deadline, &stopped, ec);
+    return lock_within(time, &stopped, ec);
   }
 #endif
 

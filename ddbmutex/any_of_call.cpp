@@ -32,8 +32,6 @@ namespace {
 constexpr int kRefusedInARow = 5;
 // How long a pass that has ended is used by all calls.
 constexpr std::chrono::seconds kServesFor{1};
-// How often a wait looks at a clock of the caller, which may be set meanwhile.
-constexpr std::chrono::seconds kLookAtClock{1};
 
 // A lease must have been over for this long, in addition to what a DdbMutex
 // allows for clocks that differ.  Usually that is more than the uncertainty of
@@ -53,14 +51,14 @@ bool is_transient(std::error_code ec) {
 
 // --- Calls under way ---------------------------------------------------------
 
-AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
+AnyOf::Impl::Call::Call(Impl& impl, nanoseconds time,
                         const std::atomic<bool>* stopped)
     : impl_(impl),
       shared_(impl.get()),
-      limit_{deadline.within, deadline.left, deadline.at},
-      once_(limit_.time_left() <= nanoseconds::zero()),
-      end_(lock::add_saturating(BootClock::now(), once_ ? impl.request_timeout()
-                                                        : limit_.time_left())),
+      once_(time <= nanoseconds::zero()),
+      forever_(time == kForEver),
+      end_(lock::add_saturating(BootClock::now(),
+                                once_ ? impl.request_timeout() : time)),
       stopped_(stopped),
       wait_(shared_.table.waits),
       most_refused_(kRefusedInARow) {
@@ -149,19 +147,11 @@ ErrorPtr AnyOf::Impl::Call::why_given_up() {
 
 // --- What to do next ---------------------------------------------------------
 
-BootTime AnyOf::Impl::Call::deadline() const {
-  if (once_ || limit_.left == nullptr) return end_;
-  return lock::add_saturating(BootClock::now(), limit_.time_left());
-}
-
-BootTime AnyOf::Impl::Call::last_pass_begin(BootTime end) const {
-  if (limit_.forever()) return BootTime::max();
-  return end - 2 * shared_.pass_takes;
+BootTime AnyOf::Impl::Call::last_pass_begin() const {
+  return forever_ ? BootTime::max() : end_ - 2 * shared_.pass_takes;
 }
 
 AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step() {
-  // Without the mutex, because this may call the caller's clock.
-  const BootTime end = deadline();
   const BootTime now = BootClock::now();
   const bool just_read = std::exchange(just_read_, false);
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
@@ -172,19 +162,19 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step() {
     if (once_ && own_pass_ == nullptr) own_pass_ = shared_.last_pass;
   }
   if (own_pass_ != nullptr) return next_step_in_own_pass();
-  if (!once_ && now >= end && !just_read) return Step::give_up;
+  if (!once_ && now >= end_ && !just_read) return Step::give_up;
   const bool serves =
       now - last.ended <= kServesFor && last.refused_in_a_row < kRefusedInARow;
   if (serves && begin_try(shared_.last_pass)) return Step::try_item;
-  if (now >= end) return Step::give_up;
+  if (now >= end_) return Step::give_up;
   BootTime until{};
   if (had_own_) {
-    until = shared_.passes_under_way > 0 ? end
-                                         : std::min(shared_.next_pass_at, end);
+    until = shared_.passes_under_way > 0 ? end_
+                                         : std::min(shared_.next_pass_at, end_);
   } else if (shared_.passes_under_way > 0) {
     // The pass of another thread may find an item.  If it does not, there is
     // still time for one by this call.
-    until = last_pass_begin(end);
+    until = last_pass_begin();
   }
   return now < until ? begin_wait(until) : begin_pass();
 }
@@ -196,7 +186,7 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step() {
 AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step_in_own_pass() {
   const BootTime now = BootClock::now();
   const Pass& own = *own_pass_;
-  const bool can_read = unread_ == nullptr && now < last_pass_begin(end_);
+  const bool can_read = unread_ == nullptr && now < last_pass_begin();
   const bool useless = own.refused_in_a_row >= most_refused_ &&
                        !own.candidates.empty() && shared_.passes_under_way == 0;
   if (useless && can_read) {
@@ -240,11 +230,7 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::begin_wait(BootTime until) {
 }
 
 void AnyOf::Impl::Call::wait() {
-  BootTime until = wait_until_;
-  if (limit_.left != nullptr) {
-    until = std::min(until, BootClock::now() + kLookAtClock);
-  }
-  sigv4::wait_until(until, wait_.waker());
+  sigv4::wait_until(wait_until_, wait_.waker());
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   waits_ = false;
 }
@@ -256,14 +242,12 @@ ErrorPtr AnyOf::Impl::Call::read_table() {
   dynamodb::Selection selection =
       detail::selection_of(table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
-  dynamodb::CallContext context{shared_.table.client, shared_.table.budget,
-                                BootTime::max(), wait_.waker(),
-                                impl_.request_timeout()};
-  const bool forever = limit_.forever();
-  if (!forever) context.moving_deadline = [this] { return deadline(); };
+  const dynamodb::CallContext context{shared_.table.client,
+                                      shared_.table.budget, end_, wait_.waker(),
+                                      impl_.request_timeout()};
   dynamodb::Items items(context, selection,
-                        forever ? nanoseconds_of(impl_.options.each.patience)
-                                : nanoseconds::max());
+                        forever_ ? nanoseconds_of(impl_.options.each.patience)
+                                 : nanoseconds::max());
   bool time_is_up = false;  // `accept` may be slow.
   while (!time_is_up && !wait_.waker()->woken()) {
     const std::optional<LockInfo> item = detail::describe_next(items, table);
@@ -271,7 +255,7 @@ ErrorPtr AnyOf::Impl::Call::read_table() {
     if (is_wanted(*item)) {
       reading_->see(*item, wait_for_lease(*item), shared_.table.budget);
     }
-    time_is_up = BootClock::now() >= deadline();
+    time_is_up = BootClock::now() >= end_;
   }
   return judge_reading(items, time_is_up);
 }
@@ -304,7 +288,7 @@ ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
   const nanoseconds time = impl_.request_timeout();
   const dynamodb::CallContext context{
       shared_.table.client, shared_.table.budget,
-      std::min(deadline(), BootClock::now() + time), wait_.waker(), time};
+      std::min(end_, BootClock::now() + time), wait_.waker(), time};
   Answer explained;
   answer.copy_fault_to(explained);
   const TableOptions& table = impl_.table().options;
@@ -332,7 +316,7 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
       no_fault ? detail::error_of(Errc::timed_out, impl_.cannot_lock(),
                                   "the table has not been read to its end")
                : error_of_reading(answer);
-  if (!no_fault && (limit_.forever() || !is_transient(answer.fault))) {
+  if (!no_fault && (forever_ || !is_transient(answer.fault))) {
     return why;
   }
   reading_->keep_rows_before();
@@ -412,8 +396,7 @@ ErrorPtr AnyOf::Impl::Call::judge_error(std::error_code ec) {
   const BootTime now = BootClock::now();
   failing_since_ = std::min(failing_since_, now);
   const nanoseconds patience = nanoseconds_of(impl_.options.each.patience);
-  if (limit_.forever() &&
-      now >= lock::add_saturating(failing_since_, patience)) {
+  if (forever_ && now >= lock::add_saturating(failing_since_, patience)) {
     return error;
   }
   last_failed_try_ = std::move(error);

@@ -198,7 +198,7 @@ struct AnyOf::Impl::Shared {
 //   threads' passes.  The time that its tries take is added to its deadline.
 class AnyOf::Impl::Call {
  public:
-  Call(Impl& impl, const detail::Deadline& deadline,
+  Call(Impl& impl, std::chrono::nanoseconds time,
        const std::atomic<bool>* stopped);
   ~Call();
   Call(const Call&) = delete;
@@ -216,9 +216,8 @@ class AnyOf::Impl::Call {
   // not wanted any more.
   enum class Tried { got, refused, unknown };
 
-  BootTime deadline() const;
   // When a pass must begin at the latest, to be read by the deadline.
-  BootTime last_pass_begin(BootTime deadline) const;
+  BootTime last_pass_begin() const;
   detail::ErrorPtr error_of(std::error_code why) const;
   detail::ErrorPtr ended_by_others() const;
   detail::ErrorPtr why_given_up();
@@ -251,10 +250,10 @@ class AnyOf::Impl::Call {
 
   Impl& impl_;
   Shared& shared_;
-  const lock::WaitLimit limit_;
-  const bool once_;  // try_lock()
+  const bool once_;     // try_lock()
+  const bool forever_;  // lock()
   const std::uint64_t thread_ = lock::this_thread();
-  BootTime end_;  // The deadline, for calls without a clock of their own.
+  BootTime end_;  // The deadline.
   const std::atomic<bool>* const stopped_;
   const lock::Waits::One wait_;
   // This call was made by the `accept` of another call on this thread.

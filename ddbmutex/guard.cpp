@@ -34,7 +34,7 @@ namespace {
 // `mutex` is null if nobody has locked it in this process.
 ErrorPtr check_of(const lock::Mutex* mutex, const std::string& cannot,
                   lock::HeldLeasePtr& held, sigv4::Text& check) {
-  if (mutex != nullptr) held = mutex->held_for_writes();
+  if (mutex != nullptr) held = mutex->held();
   if (held == nullptr) return detail::error_of(Errc::not_held, cannot);
   lock::Request request;
   request.verb = lock::Request::Verb::check;

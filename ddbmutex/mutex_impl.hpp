@@ -35,7 +35,7 @@ struct Callbacks final : lock::Listener {
   explicit Callbacks(const Options& all) : options(all) {
     options.table.reset();
   }
-  bool notify(lock::News news, lock::Verdict loss) const override;
+  void notify(lock::News news, lock::Verdict loss) const override;
 
   Options options;  // Without the table.
 };
@@ -55,7 +55,6 @@ struct DdbMutex::Impl : detail::ErrorReporter {
   // Changes what is stored, too, unless `changes` is null.
   detail::ErrorPtr renew(const lock::ChangesPtr& changes);
   detail::ErrorPtr release(const lock::ChangesPtr& changes);
-  detail::ErrorPtr release();
   detail::ErrorPtr ensure(std::chrono::nanoseconds min_remaining);
   detail::ErrorPtr require(std::chrono::nanoseconds min_remaining) const;
   std::chrono::nanoseconds remaining() const;

@@ -302,11 +302,7 @@ Stats Table::stats() const {
   stats.throttled = counts.throttled;
   stats.failed = counts.failed;
   stats.retries = table->budget.retries();
-  stats.bytes_sent = counts.bytes_sent;
-  stats.bytes_received = counts.bytes_received;
-  const lock::Renewer::Usage usage = table->renewer->usage();
-  stats.held = usage.held;
-  stats.held_hours = usage.held_seconds / 3600;
+  stats.held = table->renewer->held_count();
   return stats;
 }
 

@@ -66,7 +66,8 @@ install: $(COMMAND) $(LIB) $(SHARED)
 	$(Q)$(foreach name,$(SHELLS),$< completion $(name) | \
 	  install -Dm 644 /dev/stdin $(DESTDIR)$(COMPLETION_$(name)) &&) :
 	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE) ddbmutex.hpp
-	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE)/ddbmutex ddbmutex/any_of.hpp
+	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE)/ddbmutex \
+	  ddbmutex/any_of.hpp ddbmutex/recursive.hpp
 	$(Q)install -Dm 644 -t $(DESTDIR)$(LIBDIR) $(LIB)
 	$(Q)install -Dm 644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
 	$(Q)$(foreach name,$(LINKS),ln -sf $(REAL_NAME) $(DESTDIR)$(name) &&) :
@@ -77,7 +78,8 @@ uninstall:
 	$(Q)rm -f $(addprefix $(DESTDIR),$(PREFIX)/bin/ddbmutex \
 	  $(SHARE)/man/man1/ddbmutex.1 \
 	  $(foreach name,$(SHELLS),$(COMPLETION_$(name))) \
-	  $(INCLUDE)/ddbmutex.hpp $(INCLUDE)/ddbmutex/any_of.hpp \
+	  $(INCLUDE)/ddbmutex.hpp \
+	  $(addprefix $(INCLUDE)/ddbmutex/,any_of.hpp recursive.hpp) \
 	  $(LIBDIR)/libddbmutex.a $(LIBDIR)/$(REAL_NAME) $(LINKS) $(TEMPLATES))
 	$(Q)rmdir $(addprefix $(DESTDIR),$(INCLUDE)/ddbmutex $(CONFIG)) \
 	  2>/dev/null || :

@@ -38,15 +38,12 @@ using tests::EngineKind;
 using tests::Gate;
 using tests::Reply;
 using tests::SeenRequest;
-using tests::SetClock;
 using tests::table_at;
 using tests::thrown_by;
 using tests::words;
 using Mutex = std::unique_ptr<DdbMutex>;
 
 const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
-
-constexpr std::int64_t kHour = 3'600'000;  // Of SetClock::ms.
 
 // An item that nobody has locked yet.
 const std::string kFree = R"("colour":{"S":"red"})";
@@ -578,47 +575,55 @@ BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
 
 namespace {
 
-// One thread's pass hangs.  Another waits for it, for an hour of SetClock.
+// One thread's pass hangs.
 struct HangingPass {
   explicit HangingPass(const std::string& attributes)
       : items(2, tests::any_engine_kind(), attributes) {
     gate.once("Scan", Gate::held());
-    SetClock::ms = 0;
     reader.emplace([this] { (void)any.lock(); });
     BOOST_TEST(tests::eventually([this] { return passes(gate) == 1; }));
-    waiter.emplace(
-        [this] { (void)any.try_lock_until(SetClock::time_point(1h)); });
-    BOOST_TEST(waiter->rests());
   }
   ~HangingPass() {
     any.cancel();
     gate.server().release();
   }
 
+  AnyOfOptions options() {
+    AnyOfOptions options = items.options(table_at(gate));
+    options.each.request_timeout = 2s;  // So a pass may take half a second.
+    return options;
+  }
+
   Items items;
   Gate gate{items.engine.kind()};
-  AnyOf any{items.options(table_at(gate))};
-  std::optional<Aside> reader, waiter;
+  AnyOf any{options()};
+  std::optional<Aside> reader;
 };
 
 }  // namespace
 
+// Neither the pass of the other thread nor its own is answered.
 BOOST_AUTO_TEST_CASE(time_that_is_up_before_any_answer_is_an_error) {
   HangingPass it(kFree);
-  SetClock::ms = 2 * kHour;
-  BOOST_TEST(it.waiter->thrown() == words(Errc::timed_out));
-  BOOST_TEST(passes(it.gate) == 1);
+  it.gate.always("Scan", Gate::held());
+  BOOST_TEST(thrown_by([&] { (void)it.any.try_lock_for(300ms); }) ==
+             words(Errc::timed_out));
 }
 
-// Meanwhile a third thread reads the whole table: nothing is free.
+// While the call waits for the pass that hangs, a third thread reads the whole
+// table: nothing is free.
 BOOST_AUTO_TEST_CASE(pass_of_another_thread_shows_that_nothing_is_free) {
-  HangingPass it(tests::live_record());
-  // It has no time to wait for the pass that hangs.
-  Aside other([&] { (void)it.any.try_lock_until(SetClock::time_point(1s)); });
-  BOOST_TEST(tests::eventually([&] { return it.any.accepted() == 2u; }));
-  SetClock::ms = 2 * kHour;
-  BOOST_TEST(it.waiter->thrown() == "none");
-  BOOST_TEST(other.thrown() == "none");
+  const std::string wrong = tests::undisturbed(1s, []() -> std::string {
+    HangingPass it(tests::live_record());
+    Aside waiter([&] { (void)it.any.try_lock_for(4s); });
+    BOOST_TEST_REQUIRE(waiter.rests());
+    // It has no time to wait for the pass that hangs.
+    Aside other([&] { (void)it.any.try_lock_for(500ms); });
+    if (other.thrown() != "none") return "the third: " + other.thrown();
+    it.gate.always("Scan", Gate::held());
+    return waiter.thrown() == "none" ? "" : "the waiter: " + waiter.thrown();
+  });
+  BOOST_TEST(wrong == "");
 }
 
 // The time is up after the first item of the pass.
@@ -631,14 +636,12 @@ BOOST_AUTO_TEST_CASE(refused_try_is_an_answer_although_the_pass_was_cut_short) {
       return locked_by_another();
     });
     AnyOfOptions options = items.options(table_at(gate));
-    SetClock::ms = 0;
     options.accept = [](const LockInfo&) {
-      SetClock::ms = 2 * kHour;
+      tests::pause(2s);
       return true;
     };
     AnyOf any(options);
-    const std::string told =
-        thrown_by([&] { (void)any.try_lock_until(SetClock::time_point(1h)); });
+    const std::string told = thrown_by([&] { (void)any.try_lock_for(1900ms); });
     BOOST_TEST(told == (free ? "none" : words(Errc::timed_out)));
     BOOST_TEST(tries(gate) == (free ? 1 : 0));
     BOOST_TEST(!any.accepted().has_value());

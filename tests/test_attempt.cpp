@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 
 #include "ddbmutex/dynamodb/retry.hpp"
 #include "ddbmutex/lock/attempt.hpp"
@@ -130,8 +131,7 @@ BOOST_AUTO_TEST_CASE(table_that_is_gone_or_of_another_key_has_no_row_of_ours) {
 BOOST_AUTO_TEST_CASE(empty_budget_holds_back_a_take) {
   ScriptedServer server;
   Party party(at(server));
-  while (party.budget.draw(Fault::server_failure)) {
-  }
+  BOOST_TEST(party.budget.draw(500));
   server.script(failure(500, "InternalServerError"));
   const Stopwatch watch;
   BOOST_TEST(party.run(Call::take, 2s) == "again");
@@ -303,38 +303,6 @@ BOOST_AUTO_TEST_CASE(turn_that_was_kept_passes_only_when_told) {
   BOOST_TEST(second.waiter.has_turn());
 }
 
-BOOST_AUTO_TEST_CASE(what_was_kept_is_handed_to_the_first_who_still_waits) {
-  Queue queue;
-  std::unique_ptr<Caller> first;  // Another thread's.
-  std::thread([&] { first = std::make_unique<Caller>(); }).join();
-  Caller cancelled, ended, next, last;
-  queue.enter(first->waiter, true);
-  BOOST_TEST((queue.heir() == nullptr));
-  queue.enter(cancelled.waiter, true);
-  queue.cancel();
-  queue.become_holder(first->waiter);
-  BOOST_TEST(!queue.held_by_this_thread());
-  BOOST_TEST((queue.heir() == nullptr));
-  for (Caller* one : {&ended, &next, &last}) queue.enter(one->waiter, true);
-  ended.cancel.cancel();
-  BOOST_TEST((queue.heir() == &next.waiter));
-
-  queue.hand_over(next.waiter);
-  BOOST_TEST(next.waiter.has_lock());
-  BOOST_TEST(queue.handed_over());
-  BOOST_TEST(!next.waiter.has_turn());
-  BOOST_TEST(next.waker.woken());
-  BOOST_TEST(!last.waiter.has_lock());
-  BOOST_TEST(!last.waker.woken());
-  BOOST_TEST(queue.held_by_this_thread());
-  BOOST_TEST(queue.become_holder(next.waiter));
-  BOOST_TEST(!queue.handed_over());
-  queue.leave(cancelled.waiter);
-  queue.leave(ended.waiter);
-  queue.pass();
-  BOOST_TEST(last.waiter.has_turn());
-}
-
 BOOST_AUTO_TEST_CASE(cancel_is_for_those_who_wait_now) {
   Queue queue;
   Caller trying, waiting, later;
@@ -388,9 +356,7 @@ Answer failed(Fault fault, milliseconds retry_after = 0ms) {
   return answer;
 }
 
-void spend(RetryBudget& budget) {
-  while (budget.tokens() > 0) budget.draw(Fault::unreachable);
-}
+void spend(RetryBudget& budget) { BOOST_REQUIRE(budget.draw(500)); }
 
 struct Spread {
   nanoseconds shortest = nanoseconds::max();
@@ -494,6 +460,40 @@ BOOST_AUTO_TEST_CASE(empty_budget_delays_calls_that_can_wait_by_up_to_5_s) {
   }
   BOOST_TEST((shortest < 2750ms));
   BOOST_TEST((longest > 4750ms));
+}
+
+BOOST_AUTO_TEST_CASE(retry_costs_5_a_timeout_10_and_success_gives_it_back) {
+  RetryBudget budget;
+  Retry retry(budget, Urgency::can_wait);
+  retry.after(failed(Fault::throttled));
+  BOOST_TEST(budget.tokens() == 495);
+  retry.after(failed(Fault::timed_out));
+  BOOST_TEST(budget.tokens() == 485);
+  retry.success();  // Gives back what the last retry has cost.
+  BOOST_TEST(budget.tokens() == 495);
+  retry.success();
+  BOOST_TEST(budget.tokens() == 496);
+  for (int i = 0; i < 9; ++i) retry.success();
+  BOOST_TEST(budget.tokens() == 500);
+  // What cannot be paid costs nothing.
+  BOOST_TEST(budget.draw(496));
+  retry.after(failed(Fault::throttled));
+  BOOST_TEST(budget.tokens() == 4);
+}
+
+// A renewal that waits for long between two tries would lose its lease.
+BOOST_AUTO_TEST_CASE(renewals_and_releases_are_retried_in_the_time_left) {
+  for (const auto& [call, fault, part] :
+       {std::tuple(Call::renew, Fault::throttled, 8),
+        std::tuple(Call::renew, Fault::server_failure, 2),
+        std::tuple(Call::release, Fault::throttled, 2)}) {
+    RetryBudget budget;
+    lock::Pace pace(budget, call);
+    const auto asked = failed(fault, 1h);
+    BOOST_TEST((pace.delay(asked, 8s) == nanoseconds(8s) / part));
+    BOOST_TEST((pace.delay(asked, 1ms) == 5ms));
+    BOOST_TEST((pace.delay(asked, 24h * 366).value_or(0ms) <= 10s));
+  }
 }
 
 // Contention, as TransactionConflictException: others write the same item.

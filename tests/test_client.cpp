@@ -265,27 +265,6 @@ BOOST_AUTO_TEST_CASE(time_of_a_page_begins_anew_with_each) {
   BOOST_TEST(wrong == "");
 }
 
-BOOST_AUTO_TEST_CASE(deadline_that_moves_ends_pages_and_retries) {
-  for (const bool fails : {false, true}) {
-    int page = 0;
-    ScriptedServer server([&](const SeenRequest&) {
-      const std::string number = std::to_string(++page);
-      if (page == 9) return refused("ResourceNotFoundException");
-      return fails ? Reply::error(500) : page_of({number}, key_of(number));
-    });
-    Host host(server);
-    CallContext context = host.context();
-    context.deadline = BootTime::max();
-    context.moving_deadline = [&server] {
-      return server.request_count() < 3 ? BootTime::max() : BootTime();
-    };
-    dynamodb::Items all(context, kAll);
-    while (all.next() != nullptr) continue;
-    CHECK_FAULT(all.answer(), fails ? Fault::server_failure : Fault::timed_out);
-    BOOST_TEST(server.request_count() == 3);
-  }
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 // === One call ================================================================

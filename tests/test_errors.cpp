@@ -468,11 +468,6 @@ BOOST_AUTO_TEST_CASE(times_of_a_mutex_have_bounds) {
       {"max_hold", &Options::max_hold, {kLeast, -1ms, 0ms}},
       {"none", &Options::max_hold, {1ms, kMost}},
   });
-  using Limits = std::numeric_limits<int>;
-  check_bounds(std::vector<Row<Options, int>>{
-      {"handover_limit", &Options::handover_limit, {Limits::min(), -1}},
-      {"none", &Options::handover_limit, {0, Limits::max()}},
-  });
 }
 
 BOOST_AUTO_TEST_CASE(owner_is_utf8_and_host_and_pid_unless_given) {
@@ -505,10 +500,6 @@ BOOST_AUTO_TEST_CASE(options_that_need_another_are_refused_without_it) {
                o.auto_renew = false;
                o.max_hold = 1s;
              }) == "max_hold");
-  BOOST_TEST(with([](Options& o) {
-               o.auto_renew = false;
-               o.alive = [] { return true; };
-             }) == "alive");
   BOOST_TEST(with([](Options& o) { o.only_if_exists = true; }) ==
              "only_if_exists");
   BOOST_TEST(with([](Options& o) { o.keep_row = o.only_if_exists = true; }) ==

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <set>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/recursive.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"
@@ -40,6 +42,7 @@ using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Loss;
 using ddbmutex::Options;
+using ddbmutex::RecursiveMutex;
 using ddbmutex::Table;
 using ddbmutex::TableOptions;
 using std::chrono::milliseconds;
@@ -133,48 +136,91 @@ BOOST_AUTO_TEST_CASE(renewal_that_is_nearly_due_goes_along_with_one_that_is) {
   BOOST_TEST((end_of(second) - end < 12h));
 }
 
-// --- Locked again by the same thread
-// ------------------------------------------------
+// --- After stop_renewing() ---------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
-  Held it(6s);
-  it.options.recursive = true;
-  it.options.auto_renew = false;
+BOOST_AUTO_TEST_CASE(lease_is_not_renewed_after_stop_renewing_and_expires) {
+  Held it(8s);
+  it.options.renew_after = 50ms;
+  it.options.safe_time = 3500ms;
+  Told told;
+  it.options.on_danger = [&] { told.add("danger"); };
+  it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
+  DdbMutex& mutex = it.make();
+  mutex.stop_renewing();  // Nothing is held, so this is forgotten.
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() > 2; }));
+  mutex.stop_renewing();
+  pause(100ms);  // A renewal may be in flight.
+  const int before = it.renewals();
+  BOOST_TEST(mutex.owns_lock());
+  mutex.renew();
+  BOOST_TEST(told.wait_for(2));
+  BOOST_TEST(told.text() == "danger expired");
+  BOOST_TEST(it.renewals() == before + 1);
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
+  // The next lease is renewed.
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() > before + 3; }));
+  it.mutex.reset();  // While `told` is there.
+}
+
+BOOST_AUTO_TEST_CASE(renewal_that_failed_is_not_retried_after_stop_renewing) {
+  Held it;
+  it.options.renew_after = 50ms;
+  it.gate.always("UpdateItem", Gate::fails());
   DdbMutex& mutex = it.make();
   mutex.lock();
-  mutex.lock();
-  BOOST_TEST(eventually([&] { return !mutex.owns_lock(); }));
-  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::lease_lost));
-  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
-  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
-  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() > 1; }));
+  it.gate.once("UpdateItem", Gate::held());
+  const int before = it.renewals();
+  BOOST_TEST(eventually([&] { return it.renewals() > before; }));
+  mutex.stop_renewing();
+  const int then = it.renewals();
+  it.gate.server().release();
+  pause(1s);  // Without it, some retries are sent in that time.
+  BOOST_TEST(it.renewals() <= then);
   BOOST_TEST(mutex.owns_lock());
 }
 
-// One thread gives up the inner level with changes.  Before they are stored,
-// another gives up a level, so the first has the last one.
-BOOST_AUTO_TEST_CASE(two_threads_give_up_both_levels_of_a_recursive_lock) {
-  Gate gate;
-  const std::string name = fresh_name();
-  Options options = on_table(table_at(gate));
-  options.recursive = true;
-  options.keep_row = true;
-  DdbMutex mutex(name, options);
+// --- Locked again by the same thread -----------------------------------------
+
+BOOST_AUTO_TEST_CASE(recursive_lock_is_unlocked_as_often_as_it_was_locked) {
+  Held it;
+  RecursiveMutex mutex(fresh_name(), it.options);
+  {
+    const std::lock_guard outer(mutex);
+    const std::lock_guard inner(mutex);
+    BOOST_TEST(mutex.try_lock());
+    mutex.unlock();
+    BOOST_TEST(Aside([&] { BOOST_TEST(!mutex.try_lock()); }).thrown() ==
+               "none");
+    BOOST_TEST(mutex->owns_lock());
+  }
+  BOOST_TEST(!mutex->owns_lock());
+  mutex.unlock();  // Once too often does nothing.
+  BOOST_TEST(count_of(it.gate.server(), "PutItem") == 1);
+  BOOST_TEST(count_of(it.gate.server(), "DeleteItem") == 1);
   mutex.lock();
-  mutex.lock();
-  gate.once("UpdateItem", Gate::held());
-  Changes changes;
-  changes.data = "done";
-  Aside releasing([&] { mutex.release(changes); });
-  const auto writes = [&] { return count_of(gate.server(), "UpdateItem"); };
-  BOOST_TEST(eventually([&] { return writes() == 2; }));
   mutex.unlock();
-  BOOST_TEST(mutex.owns_lock());
-  gate.server().release();
-  BOOST_TEST(releasing.thrown() == "none");
-  BOOST_TEST(!mutex.owns_lock());
-  BOOST_TEST(row_of(gate.engine(), name).expires.count() == 0);
-  BOOST_TEST(has(raw_row(gate.engine(), name), "ZG9uZQ=="));
+  BOOST_TEST(!mutex->owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
+  Held it(6s);
+  it.options.auto_renew = false;
+  RecursiveMutex mutex(fresh_name(), it.options);
+  mutex.lock();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return !mutex->owns_lock(); }));
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::lease_lost));
+  std::error_code ec;
+  BOOST_TEST(!mutex.try_lock(ec));
+  BOOST_TEST((ec == Errc::lease_lost));
+  mutex.unlock();
+  BOOST_TEST(thrown_by([&] { mutex->require(0s); }) == words(Errc::lease_lost));
+  mutex.unlock();
+  mutex.lock();
+  BOOST_TEST(mutex->owns_lock());
 }
 
 // --- While the caller's thread stalls ----------------------------------------
@@ -204,43 +250,22 @@ BOOST_AUTO_TEST_CASE(lock_that_is_renewed_during_a_stall_is_owned) {
   }
 }
 
-// As if the lease had been renewed between the late reading and the next.
-BOOST_AUTO_TEST_CASE(recursive_lock_counts_after_a_late_reading) {
+BOOST_AUTO_TEST_CASE(lock_that_is_reported_as_lost_stays_lost) {
   Held it;
-  it.options.recursive = true;
+  Told told;
+  it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
   DdbMutex& mutex = it.make();
   mutex.lock();
   {
-    const LateReadings late(1, [] { return BootClock::now() + 1h; });
-    BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
+    const LateReadings late(100, [] { return BootClock::now() + 1h; });
+    BOOST_TEST(thrown_by([&] { mutex.require(1ns); }) ==
+               words(Errc::lease_lost));
   }
-  mutex.unlock();
-  BOOST_TEST(mutex.owns_lock());
-  mutex.unlock();
   BOOST_TEST(!mutex.owns_lock());
-}
-
-BOOST_AUTO_TEST_CASE(lock_that_is_reported_as_lost_stays_lost) {
-  const std::vector<std::function<void(DdbMutex&)>> calls = {
-      [](DdbMutex& mutex) { mutex.lock(); },
-      [](DdbMutex& mutex) { mutex.require(1ns); }};
-  for (const auto& call : calls) {
-    Held it;
-    it.options.recursive = true;
-    Told told;
-    it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
-    DdbMutex& mutex = it.make();
-    mutex.lock();
-    {
-      const LateReadings late(100, [] { return BootClock::now() + 1h; });
-      BOOST_TEST(thrown_by([&] { call(mutex); }) == words(Errc::lease_lost));
-    }
-    BOOST_TEST(!mutex.owns_lock());
-    BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::lease_lost));
-    BOOST_TEST(told.wait_for(1));
-    BOOST_TEST(told.text() == "expired");
-    it.mutex.reset();  // While `told` is there.
-  }
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::lease_lost));
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "expired");
+  it.mutex.reset();  // While `told` is there.
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -418,7 +443,6 @@ BOOST_DATA_TEST_CASE(every_call_after_a_loss_says_why_and_how_long_ago,
                      boost::unit_test::data::make(kLosing), losing) {
   const std::string wrong = undisturbed(1s, [&]() -> std::string {
     Telling x;
-    x.options.recursive = true;
     x.options.on_danger = nullptr;
     if (losing.how == "expired") let_end(x.options);
     x.lock();
@@ -427,11 +451,13 @@ BOOST_DATA_TEST_CASE(every_call_after_a_loss_says_why_and_how_long_ago,
     const BootTime told = BootClock::now();
     pause(300ms);
     DdbMutex& mutex = *x.mutex;
-    const std::function<void()> calls[] = {
-        [&] { mutex.renew(); },    [&] { mutex.renew(Changes{"x", {}, {}}); },
-        [&] { mutex.ensure(1s); }, [&] { mutex.require(1s); },
-        [&] { mutex.lock(); },     [&] { (void)mutex.try_lock(); },
-        [&] { mutex.release(); }};
+    const std::function<void()> calls[] = {[&] { mutex.renew(); },
+                                           [&] {
+                                             mutex.renew(Changes{"x", {}, {}});
+                                           },
+                                           [&] { mutex.ensure(1s); },
+                                           [&] { mutex.require(1s); },
+                                           [&] { mutex.release(); }};
     std::string wrong_here;
     for (const auto& call : calls) {
       const std::string problem = problem_of(losing.how, told, call);
@@ -527,8 +553,8 @@ BOOST_AUTO_TEST_CASE(renewal_that_is_refused_is_tried_again_in_its_lease) {
 
 // --- One at a time ---------------------------------------------------------
 
-// A loss is reported before alive() is asked, even if alive() was due first.
-BOOST_AUTO_TEST_CASE(loss_is_told_before_questions_that_wait) {
+// A loss is reported before a danger, even if the danger was due first.
+BOOST_AUTO_TEST_CASE(loss_is_told_before_dangers_that_wait) {
   Event called;
   Event go_on;
   Told told;
@@ -543,14 +569,14 @@ BOOST_AUTO_TEST_CASE(loss_is_told_before_questions_that_wait) {
   blocking.lock();
   delete_row(engine, blocking.name());
   BOOST_TEST(called.wait());
-  Options asked = lasting(table);
-  asked.alive = [&] {
-    told.add("alive");
-    return true;
-  };
-  DdbMutex lasts(fresh_name(), asked);
+  // In danger after 3.1 s, and lost after 7 s.
+  Options endangered = on_table(table, 8s);
+  endangered.auto_renew = false;
+  endangered.safe_time = 3900ms;
+  endangered.on_danger = [&] { told.add("danger"); };
+  DdbMutex lasts(fresh_name(), endangered);
   lasts.lock();
-  Options ending = on_table(table, 2s);
+  Options ending = on_table(table, 4s);  // Lost after 3.5 s.
   ending.auto_renew = false;
   ending.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
   DdbMutex ends(fresh_name(), ending);
@@ -558,7 +584,7 @@ BOOST_AUTO_TEST_CASE(loss_is_told_before_questions_that_wait) {
   BOOST_TEST(eventually([&] { return !ends.owns_lock(); }));
   go_on.set();
   BOOST_TEST(told.wait_for(2));
-  BOOST_TEST(told.text().substr(0, 13) == "expired alive");
+  BOOST_TEST(told.text() == "expired danger");
 }
 
 // --- What a callback may do ------------------------------------------------

@@ -186,106 +186,6 @@ BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
 
 // --- Times to wait ---------------------------------------------------------
 
-namespace {
-
-// A clock that throws at one of its readings.
-struct ThrowingClock {
-  using duration = milliseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<ThrowingClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-  static time_point now() {
-    if (--readings_left == 0) throw std::runtime_error("no clock");
-    return time_point(milliseconds(calendar() / 1ms));
-  }
-  static std::atomic<int> readings_left;
-};
-std::atomic<int> ThrowingClock::readings_left{0};
-
-// Tries to lock while the given reading of the caller's clock throws.  False if
-// the clock was not read so often.
-bool throws_at(int reading, DdbMutex& mutex) {
-  ThrowingClock::readings_left = 0;
-  const auto until = ThrowingClock::now() + 200ms;
-  ThrowingClock::readings_left = reading;
-  try {
-    if (mutex.try_lock_until(until)) mutex.unlock();
-  } catch (const ddbmutex::Error&) {  // No answer came in time.
-  } catch (const std::runtime_error&) {
-    return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-// The take in flight may still be applied.  Then it must be released.
-BOOST_AUTO_TEST_CASE(clock_that_throws_amid_a_take_leaves_nothing_behind) {
-  for (const bool answered : {true, false}) {
-    Gate gate;
-    const auto table = table_at(gate);
-    bool throws = true;
-    for (int reading = 1; throws; ++reading) {
-      const std::string name = fresh_name();
-      DdbMutex mutex(name, on_table(table));
-      if (!answered) gate.once("PutItem", Gate::answered_late());
-      throws = throws_at(reading, mutex);
-      BOOST_TEST((throws || reading > 2));
-      BOOST_TEST(!mutex.owns_lock());
-      gate.server().release();
-      BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }),
-                 "reading " << reading);
-      gate.open();
-    }
-  }
-}
-
-// The take that was in flight at the deadline may be applied long after the
-// call has returned.
-BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
-  Gate gate;
-  const std::string name = fresh_name();
-  DdbMutex mutex(name, on_table(table_at(gate)));
-  write_row(gate.engine(), name, live_record());
-  SetClock::ms = 0;
-  std::atomic<bool> got{true};
-  // This clock stands still, so the deadline does not come.
-  Aside aside([&] {
-    got = mutex.try_lock_until(SetClock::time_point(milliseconds(2000)));
-  });
-  const auto puts = [&] { return count_of(gate.server(), "PutItem"); };
-  // A take was refused if a look follows it.
-  const auto looks_after = [&](int count) {
-    return eventually([&] {
-      return puts() == count &&
-             action_of(gate.server().requests().back()) == "GetItem";
-    });
-  };
-  BOOST_TEST_REQUIRE(looks_after(1));
-  gate.once("PutItem", Gate::held());
-  delete_row(gate.engine(), name);
-  BOOST_TEST_REQUIRE(eventually([&] { return puts() == 2; }));
-  // From now on the waiter finds the lock held by another.
-  write_row(gate.engine(), name, live_record());
-  gate.always("GetItem",
-              [](Engine&, const SeenRequest&) { return found(live_record()); });
-  BOOST_TEST_REQUIRE(looks_after(3));
-  BOOST_TEST(!aside.done());
-  SetClock::ms = 10'000;
-  BOOST_TEST(aside.thrown() == "none");
-  BOOST_TEST(!got.load());
-  // A release that did not wait for the take would be sent by now.
-  DdbMutex other(fresh_name(), on_table(table_at(gate)));
-  for (int i = 0; i < 3; i++) std::lock_guard<DdbMutex> guard(other);
-  const auto deletes = [&] { return count_of(gate.server(), "DeleteItem"); };
-  BOOST_TEST(deletes() == 3);
-  delete_row(gate.engine(), name);
-  gate.server().release();  // The second take is applied.
-  BOOST_TEST(eventually([&] { return deletes() == 4; }));
-  BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
-}
-
 // The lock was last held by a thread of this process.  Nobody knows whether
 // another process holds it now, so the call reports a timeout.
 BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
@@ -296,18 +196,12 @@ BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
     return Reply::ok("{}");
   });
   Options options = on_table(table_at(server));
-  options.handover_limit = 0;
+  options.request_timeout = 20s;
   DdbMutex mutex("x", options);
   mutex.lock();
-  SetClock::ms = 0;
-  // This clock stands still, so the deadline does not come.
-  Aside aside([&] {
-    (void)mutex.try_lock_until(SetClock::time_point(milliseconds(200)));
-  });
+  Aside aside([&] { (void)mutex.try_lock_for(2s); });
   BOOST_TEST_REQUIRE(aside.rests());
   mutex.unlock();
-  BOOST_TEST(server.wait_for_requests(4));
-  SetClock::ms = 10'000;
   BOOST_TEST(aside.thrown() == words(Errc::timed_out));
   server.stop();  // Ends the take in flight.
 }
@@ -395,13 +289,9 @@ BOOST_AUTO_TEST_CASE(wait_too_long_for_nanoseconds_is_not_cut_short) {
   const std::string name = fresh_name();
   write_row(engine, name, record_without_lease(4'000'000'000s));
   const auto table = table_at(engine);
-  Options options = on_table(table);
-  options.request_timeout = 1s;  // The least that it waits.
-  DdbMutex mutex(name, options);
+  DdbMutex mutex(name, on_table(table));
   bool got = false;
-  Aside aside(
-      [&] { got = mutex.try_lock_past_lease(std::chrono::hours::max()); });
-  // The pauses between so many looks take longer than that second.
+  Aside aside([&] { got = mutex.try_lock_for(std::chrono::hours::max()); });
   BOOST_TEST(
       eventually([&] { return aside.done() || table->stats().get_item > 15; }));
   BOOST_TEST(!aside.done());
@@ -429,23 +319,6 @@ BOOST_AUTO_TEST_CASE(unlock_of_a_free_mutex_does_nothing) {
   BOOST_TEST(actions(server) == "PutItem DeleteItem");
 }
 
-namespace {
-
-// The size of the requests in HTTP/1.1 without optional blanks, of which each
-// header may have one.
-std::size_t fewest_bytes(const std::vector<SeenRequest>& requests) {
-  std::size_t bytes = 0;
-  for (const SeenRequest& request : requests) {
-    bytes += (request.method + " " + request.path + " HTTP/1.1\r\n\r\n").size();
-    for (const auto& [name, value] : request.headers)
-      bytes += (name + ":" + value + "\r\n").size();
-    bytes += request.body.size();
-  }
-  return bytes;
-}
-
-}  // namespace
-
 BOOST_AUTO_TEST_CASE(stats_count_what_was_sent_and_what_became_of_it) {
   Gate gate;
   const auto table = new_table_at(gate);
@@ -471,15 +344,6 @@ BOOST_AUTO_TEST_CASE(stats_count_what_was_sent_and_what_became_of_it) {
   BOOST_TEST(stats.failed == 1u);
   BOOST_TEST(stats.retries == 2u);
   BOOST_TEST(stats.held == 0u);
-  BOOST_TEST(stats.held_hours > 0);
-  const std::vector<SeenRequest> requests = gate.server().requests();
-  std::size_t headers = 0;
-  for (const SeenRequest& request : requests) headers += request.headers.size();
-  BOOST_TEST(stats.bytes_sent >= fewest_bytes(requests));
-  BOOST_TEST(stats.bytes_sent <= fewest_bytes(requests) + headers);
-  // The server counts what it has sent, perhaps after we have received it.
-  BOOST_TEST(eventually(
-      [&] { return stats.bytes_received == gate.server().bytes_sent(); }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -523,23 +387,6 @@ static_assert(std::is_nothrow_copy_constructible_v<Error>);
 
 // --- The compiler's command line -------------------------------------------
 
-std::string sanitizers() {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-  return " -fsanitize=thread";
-#elif __has_feature(address_sanitizer)
-  return " -fsanitize=address,undefined";
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-  return " -fsanitize=thread";
-#elif defined(__SANITIZE_ADDRESS__)
-  return " -fsanitize=address,undefined";
-#else
-  return "";
-#endif
-}
-
 std::string compile(const std::string& standard) {
   return compiler() + " -std=" + standard +
          " -pthread -I. -Wall -Wextra -Wpedantic -Wshadow -Wconversion"
@@ -571,8 +418,7 @@ BOOST_AUTO_TEST_CASE(stop_tokens_work_in_a_program_of_cpp20) {
             "' AWS_SECRET_ACCESS_KEY='" + keys->secret_access_key +
             "' AWS_SESSION_TOKEN='" + keys->session_token + "' " + program +
             " " + engine.url() + " " + engine.region() + " " + engine.table());
-  BOOST_TEST(ended.said ==
-             "stopped before, while waiting, not at all; told of a loss\n");
+  BOOST_TEST(ended.said == "stopped before, while waiting, not at all\n");
   BOOST_TEST(ended.status == 0);
 }
 
@@ -656,13 +502,13 @@ struct UnsignedClock {
 // The difference of two unsigned numbers is never below zero.
 BOOST_AUTO_TEST_CASE(deadline_of_an_unsigned_clock_may_be_past) {
   using Time = UnsignedClock::time_point;
-  const auto left_until = [](Time at) {
-    return ddbmutex::detail::left_until<UnsignedClock, Time::duration>(&at);
-  };
-  BOOST_TEST((left_until(Time(5s)) == 0ns));
-  BOOST_TEST((left_until(Time(10s)) == 0ns));
-  BOOST_TEST((left_until(Time(12s)) == 2s));
-  BOOST_TEST((left_until(Time::max()) == nanoseconds::max()));
+  using ddbmutex::detail::time_until;
+  BOOST_TEST((time_until(Time(5s)) == 0ns));
+  BOOST_TEST((time_until(Time(10s)) == 0ns));
+  BOOST_TEST((time_until(Time(12s)) == 2s));
+  // A call with a time limit never waits for ever.
+  BOOST_TEST((time_until(Time::max()) < nanoseconds::max()));
+  BOOST_TEST((time_until(Time::max()) > 100 * 365 * 24h));
 }
 
 // --- Errors ----------------------------------------------------------------

@@ -229,6 +229,53 @@ BOOST_FIXTURE_TEST_CASE(transfers_of_two_processes_lose_no_money, Stage) {
   BOOST_TEST(sum == 1000);
 }
 
+// The recipes that need nothing but the library.
+std::string recipe_made(const std::string& name, const Home& home) {
+  const std::string program = (home.root / name).string();
+  const Ran made =
+      shell(compiler() + " -std=c++20 -pthread -I. -Wall -Wextra -Werror" +
+            sanitizers() + " examples/recipes/" + name + ".cpp '" + build() +
+            "/libddbmutex.a' -lcurl -lcrypto -o '" + program + "'");
+  BOOST_TEST_REQUIRE(made.status == 0, made.said);
+  return program;
+}
+
+BOOST_FIXTURE_TEST_CASE(recipe_of_a_stop_token_ends_when_the_lock_is_lost,
+                        UsualTable) {
+  const Home home;
+  Program program({recipe_made("stop_token", home)}, environment());
+  BOOST_TEST(program.says("working\r\n"));
+  hold("stop-token");  // Overwrites ours.
+  BOOST_TEST(program.end() == 1);
+  BOOST_TEST(program.output() == "working\nlost\n");
+  delete_row("stop-token");
+}
+
+BOOST_FIXTURE_TEST_CASE(recipe_of_a_dead_holder_finds_out_whether_it_lives,
+                        UsualTable) {
+  const Home home;
+  const std::string repair = recipe_made("dead_holder", home);
+  const auto outcome = [&] {
+    Program program({repair}, environment());
+    const int status = program.end();
+    return program.output() + std::to_string(status);
+  };
+  BOOST_TEST(outcome() == "locked\n0");
+  BOOST_TEST(rows() == 0);
+  ddbmutex::Options options;
+  Whereabouts where = at(engine());
+  where.table = table();
+  options.table = table_at(where);
+  options.ttl = std::chrono::seconds(8);
+  options.renew_after = std::chrono::milliseconds(500);
+  options.owner = "far-away:7";
+  ddbmutex::DdbMutex alive("dead-holder", options);
+  alive.lock();
+  BOOST_TEST(outcome() == "held by far-away:7\n1");
+  alive.stop_renewing();
+  BOOST_TEST(outcome() == "locked\n0");
+}
+
 // With the library of this build, and with one compiled without exceptions.
 BOOST_DATA_TEST_CASE(without_exceptions_works_in_a_table_of_its_own_making,
                      boost::unit_test::data::make({"", "noexcept"}), config) {

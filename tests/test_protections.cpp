@@ -129,22 +129,6 @@ BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
   BOOST_TEST(takes_sent(party) == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(take_of_a_throttled_table_waits_for_its_turn) {
-  ScriptedServer server;
-  PartySettings settings;
-  settings.url = server.url();
-  Party party(settings);
-  // What is saved up is counted from there: nothing, however late we are.
-  party.budget.throttle().refused(BootClock::now() + 1h);
-  std::string verdict;
-  Aside taking([&] { verdict = party.take(); });
-  BOOST_TEST(taking.rests());
-  BOOST_TEST(takes_sent(party) == 0U);
-  party.waker.wake();
-  BOOST_TEST(taking.thrown() == "none");
-  BOOST_TEST(verdict == "again");
-}
-
 // The answers themselves call for the next request.
 BOOST_AUTO_TEST_CASE(engine_that_contradicts_itself_is_soon_asked_with_pauses) {
   ddbmutex::dynamodb::RetryBudget budget;
@@ -234,30 +218,27 @@ BOOST_AUTO_TEST_CASE(release_of_an_expired_lock_says_so_before_it_was_told) {
 
 // A thread that only tries does not get it, nor does the one that had it.
 BOOST_AUTO_TEST_CASE(lock_is_nobodys_until_its_release_is_over) {
-  for (const bool recursive : {false, true}) {
-    Gate gate;
-    const auto table = table_at(gate);
-    Options options = on_table(table);
-    options.request_timeout = 25s;
-    options.recursive = recursive;
-    DdbMutex mutex(fresh_name(), options);
-    mutex.lock();
-    gate.once("DeleteItem", Gate::answered_late());
-    Aside unlocking([&] { mutex.release(); });
-    BOOST_TEST(
-        eventually([&] { return count_of(gate.server(), "DeleteItem") == 1; }));
-    std::atomic<bool> got_in{false};
-    const auto attempt = [&] { got_in = got_in || mutex.try_lock(); };
-    BOOST_TEST(thrown_by(attempt) == "none");
-    BOOST_TEST(Aside(attempt).thrown() == "none");
-    BOOST_TEST(!got_in);
-    BOOST_TEST(table->stats().put_item == 1u);
-    BOOST_TEST(eventually([&] {
-      gate.server().release();
-      return unlocking.done();
-    }));
-    BOOST_TEST(unlocking.thrown() == "none");
-  }
+  Gate gate;
+  const auto table = table_at(gate);
+  Options options = on_table(table);
+  options.request_timeout = 25s;
+  DdbMutex mutex(fresh_name(), options);
+  mutex.lock();
+  gate.once("DeleteItem", Gate::answered_late());
+  Aside unlocking([&] { mutex.release(); });
+  BOOST_TEST(
+      eventually([&] { return count_of(gate.server(), "DeleteItem") == 1; }));
+  std::atomic<bool> got_in{false};
+  const auto attempt = [&] { got_in = got_in || mutex.try_lock(); };
+  BOOST_TEST(thrown_by(attempt) == "none");
+  BOOST_TEST(Aside(attempt).thrown() == "none");
+  BOOST_TEST(!got_in);
+  BOOST_TEST(table->stats().put_item == 1u);
+  BOOST_TEST(eventually([&] {
+    gate.server().release();
+    return unlocking.done();
+  }));
+  BOOST_TEST(unlocking.thrown() == "none");
 }
 
 // The connection that is there is taken by another wait.

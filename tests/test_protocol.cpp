@@ -1153,60 +1153,6 @@ BOOST_AUTO_TEST_CASE(release_that_finds_its_kept_row_free_is_released) {
   BOOST_TEST(c.found(own) == "released");
 }
 
-// --- From thread to thread -------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(lease_is_handed_over_so_often_at_the_most) {
-  Contender c;
-  c.hold();
-  BOOST_TEST(!c.lease.hand_over(c.now, 0));
-  for (int i = 0; i < 3; ++i) BOOST_TEST(c.lease.hand_over(c.now, 3));
-  BOOST_TEST(!c.lease.hand_over(c.now, 3));
-  c.pass(1s);
-  c.send(Call::renew);
-  BOOST_TEST(c.done() == "ours");
-  BOOST_TEST(!c.lease.hand_over(c.now, 3));
-}
-
-BOOST_AUTO_TEST_CASE(
-    lease_is_handed_over_until_half_of_its_ttl_however_renewed) {
-  Contender c;
-  c.hold();
-  c.pass(29s);
-  c.send(Call::renew);
-  BOOST_TEST(c.done() == "ours");
-  c.pass(1s - 1ns);
-  BOOST_TEST(c.lease.hand_over(c.now, 9));
-  c.pass(1ns);
-  BOOST_TEST(!c.lease.hand_over(c.now, 9));
-}
-
-// The claim may end soon if this machine's clock has stood still.
-BOOST_AUTO_TEST_CASE(lease_is_handed_over_while_more_than_half_is_left_of_it) {
-  Contender c;
-  c.hold();
-  BOOST_TEST(!c.lease.hand_over(c.lease.claim_end() - 30s, 9));
-  BOOST_TEST(c.lease.hand_over(c.lease.claim_end() - 30s - 1ns, 9));
-  c.pass(10s);
-  c.clock.receive(c.now, c.now, kDate + 40s);
-  c.lease.apply(c.clock);
-  BOOST_TEST((c.now < c.lease.claim_end()));
-  BOOST_TEST(!c.lease.hand_over(c.now, 9));
-}
-
-BOOST_AUTO_TEST_CASE(lease_of_a_row_that_is_kept_or_told_is_not_handed_over) {
-  Contender kept(kTtl, kept_use());
-  kept.hold_kept(7);
-  BOOST_TEST(!kept.lease.hand_over(kept.now, 9));
-  lock::RowPolicy use;
-  use.keep_data = true;
-  Contender told(kTtl, use);
-  told.hear_date(kDate);
-  told.send(Call::take);
-  const Row row = told.own_row();
-  BOOST_TEST(told.hear(Reply::Outcome::done, &row) == "ours");
-  BOOST_TEST(!told.lease.hand_over(told.now, 9));
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 // --- Servers whose clocks differ ---------------------------------------------

@@ -464,7 +464,6 @@ std::vector<std::string> some_cases(const std::string& table) {
           "guard/write_under_the_lock_is_carried_out",
           "any_of/item_that_nobody_has_is_got_with_its_attributes",
           "callbacks/row_that_is_gone_is_told_as_deleted_once",
-          "handover/each_thread_finds_the_data_of_its_own_acquisition",
           "layouts_on_engines/lease_is_written_in_the_form_that_the_row_has",
           "manage/list_of_a_name_tells_all_its_sort_values",
           "wrong_table/wrong_key_told_to_a_renewal_is_not_the_tables"};

@@ -1,7 +1,6 @@
 // How waits for a lock end: with an error, after `patience` or at a deadline;
-// with the lock, handed over by another thread of the process; or with the end
-// of the table.  The simulated world (test_world.cpp) tests how long a lock
-// stays in one process, and what happens if the next thread is just giving up.
+// with the lock, after another thread of the process; or with the end of the
+// table.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -170,35 +169,6 @@ BOOST_AUTO_TEST_CASE(patience_is_counted_anew_for_each_call) {
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
 }
 
-// The Table serves the waiters of other locks meanwhile, and not this one.
-BOOST_AUTO_TEST_CASE(patience_ends_while_the_turn_to_ask_does_not_come) {
-  std::atomic<bool> throttled{false};
-  ScriptedServer server([&](const SeenRequest& request) {
-    return throttled ? failure(400, "ThrottlingException")
-                     : held_by_another(request);
-  });
-  const auto table = table_at(server);
-  std::vector<std::unique_ptr<DdbMutex>> mutexes;
-  std::vector<std::unique_ptr<Aside>> waiters;
-  for (int i = 0; i < 24; ++i) {
-    Options options = on_table(table);
-    options.patience = i == 0 ? kPatience : 1h;
-    if (i == 0) options.first_poll = options.longest_poll = 3 * kPatience;
-    mutexes.push_back(std::make_unique<DdbMutex>(fresh_name(), options));
-    waiters.push_back(
-        std::make_unique<Aside>([&mutex = *mutexes.back()] { mutex.lock(); }));
-  }
-  BOOST_TEST_REQUIRE(server.wait_for_requests(24));
-  throttled = true;
-  BOOST_TEST(eventually([&] { return waiters.front()->done(); }));
-  for (std::size_t i = 1; i < waiters.size(); ++i) {
-    BOOST_TEST(!waiters[i]->done());
-    mutexes[i]->cancel();
-  }
-  mutexes.front()->cancel();
-  BOOST_TEST(waiters.front()->thrown() == words(Errc::throttled));
-}
-
 // --- Until the deadline ----------------------------------------------------
 
 namespace {
@@ -265,38 +235,31 @@ BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {
 // --- What a timeout reports --------------------------------------------------
 
 // Threads of one mutex wait for another host's lock.  The first of them asks
-// until its time is up; the others then get the turn.
+// until its time is up.  The others then get the turn, and no answer.
 BOOST_AUTO_TEST_CASE(held_lock_is_no_error_for_who_gets_the_turn_too_late) {
-  for (const bool has_time_left : {false, true}) {
-    SetClock::ms = 0;
-    std::atomic<bool> hangs{false};
-    ScriptedServer server([&](const SeenRequest& request) {
-      return hangs ? hanging() : held_by_another(request);
-    });
-    DdbMutex mutex("x", on_table(table_at(server)));
-    const SetClock::time_point end{1h};
-    std::string returned[3];
-    const auto wait = [&](std::string& what, bool by_our_clock) {
-      what = (by_our_clock ? mutex.try_lock_until(end) : mutex.try_lock_for(2s))
-                 ? "true"
-                 : "false";
-    };
-    Aside first([&] { wait(returned[0], true); });
-    BOOST_TEST_REQUIRE(server.wait_for_requests(2));
-    Aside second([&] { wait(returned[1], !has_time_left); });
-    BOOST_TEST_REQUIRE(second.rests());
-    Aside third([&] { wait(returned[2], !has_time_left); });
-    BOOST_TEST_REQUIRE(third.rests());
-    // If time is left, it passes while a request of theirs is not answered.
-    hangs = has_time_left;
-    SetClock::ms = milliseconds(2h).count();
-    server.release();
-    for (Aside* one : {&first, &second, &third}) {
-      BOOST_TEST(one->thrown() == "none");
-    }
-    for (const std::string& one : returned) BOOST_TEST(one == "false");
-    server.stop();
+  std::atomic<bool> hangs{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    return hangs ? hanging() : held_by_another(request);
+  });
+  Options options = on_table(table_at(server));
+  options.request_timeout = 20s;
+  DdbMutex mutex("x", options);
+  std::atomic<int> refused{0};
+  const auto wait = [&](milliseconds time) {
+    if (!mutex.try_lock_for(time)) ++refused;
+  };
+  Aside first([&] { wait(3s); });
+  BOOST_TEST_REQUIRE(server.wait_for_requests(2));
+  Aside second([&] { wait(4s); });
+  BOOST_TEST_REQUIRE(second.rests());
+  Aside third([&] { wait(4s); });
+  BOOST_TEST_REQUIRE(third.rests());
+  hangs = true;
+  for (Aside* one : {&first, &second, &third}) {
+    BOOST_TEST(one->thrown() == "none");
   }
+  BOOST_TEST(refused == 3);
+  server.stop();
 }
 
 // The first has seen the lock held, but an error came after that.
@@ -378,161 +341,39 @@ BOOST_AUTO_TEST_CASE(keys_that_are_being_fetched_tell_who_was_asked) {
   }
 }
 
-// --- Renewals ----------------------------------------------------------------
-
-// The product of a lease of a year and of hundreds of urgent renewals does not
-// fit into 64 bits.
-BOOST_AUTO_TEST_CASE(
-    many_long_leases_that_are_throttled_are_not_renewed_at_once) {
-  using ddbmutex::dynamodb::Fault;
-  ddbmutex::dynamodb::RetryBudget budget;
-  budget.throttle().count_throttled_renewals(400);
-  ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::renew);
-  auto throttled = failed_in(1ms);
-  throttled.fault = Fault::throttled;
-  throttled.retry_after = 3s;
-  pace.receive(throttled);
-  const auto delay = pace.delay(throttled, 24h * 366).value_or(-1ms) / 1ms;
-  BOOST_TEST(delay >= 3000);
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 // === From thread to thread of one process ====================================
 
-namespace {
+BOOST_AUTO_TEST_SUITE(threads_of_a_process)
 
-using Change = std::function<void(Options&)>;
-
-const std::string kTurn = "PutItem DeleteItem";
-
-// A lock with a lease of a minute, on a server that accepts every request.
-struct Shared {
-  explicit Shared(const Change& change = {}) : table(table_at(server)) {
-    Options options = on_table(table);
-    options.on_lost = [this](Loss loss) { told.add(name_of(loss)); };
-    options.on_danger = [this] { told.add("danger"); };
-    if (change) change(options);
-    mutex = std::make_unique<DdbMutex>("x", options);
-  }
-
-  std::string sent() const { return actions(server); }
-
+BOOST_AUTO_TEST_CASE(next_thread_takes_a_lease_of_its_own) {
   ScriptedServer server;
-  Told told;
-  std::shared_ptr<Table> table;
-  std::unique_ptr<DdbMutex> mutex;
-};
-
-}  // namespace
-
-BOOST_AUTO_TEST_SUITE(handover)
-
-// --- What is handed over ---------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(unlock_hands_the_lock_to_who_waits_and_sends_nothing) {
-  Shared x;
-  x.mutex->lock();
-  Aside next([&] { x.mutex->lock(); });
+  DdbMutex mutex("x", on_table(table_at(server)));
+  mutex.lock();
+  Aside next([&] { mutex.lock(); });
   BOOST_TEST(next.rests());
-  x.mutex->unlock();
+  mutex.unlock();
   BOOST_TEST(next.thrown() == "none");
-  BOOST_TEST(x.sent() == "PutItem");
-  BOOST_TEST(x.mutex->owns_lock());
-  BOOST_TEST(!x.mutex->in_danger());
-  BOOST_TEST((x.mutex->remaining() > 30s));
-  BOOST_TEST(!x.mutex->try_lock());
-  x.mutex->unlock();
-  BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(x.sent() == kTurn);
-  BOOST_TEST(x.told.text() == "");
-}
-
-// --- What is not handed over ------------------------------------
-
-BOOST_AUTO_TEST_CASE(lease_that_is_not_renewed_is_not_handed_over) {
-  for (const Change& change : {Change([](Options& o) { o.auto_renew = false; }),
-                               Change([](Options& o) { o.max_hold = 1h; })}) {
-    Shared x(change);
-    x.mutex->lock();
-    Aside next([&] { x.mutex->lock(); });
-    BOOST_TEST(next.rests());
-    x.mutex->unlock();
-    BOOST_TEST(next.thrown() == "none");
-    BOOST_TEST(x.sent() == "PutItem DeleteItem PutItem");
-  }
+  BOOST_TEST(actions(server) == "PutItem DeleteItem PutItem");
+  BOOST_TEST(mutex.owns_lock());
+  mutex.unlock();
+  BOOST_TEST(!mutex.owns_lock());
 }
 
 // The next thread finds the data of the options, not what the last one left.
 BOOST_AUTO_TEST_CASE(each_thread_finds_the_data_of_its_own_acquisition) {
   Engine& engine = Engine::running(any_engine_kind());
-  for (const bool kept : {false, true}) {
-    const std::string name = fresh_name();
-    Options options = on_table(table_at(engine));
-    options.keep_data = kept;
-    if (!kept) options.data = "ours";
-    DdbMutex mutex(name, options);
-    if (kept) {  // A holder that died has left data.
-      write_row(
-          engine, name,
-          record("theirs", calendar() - 1h) + R"(,"data":{"B":"dGhlaXJz"})");
-    }
-    mutex.lock();
-    BOOST_TEST(mutex.data().value_or("") == (kept ? "theirs" : "ours"));
-    if (!kept) mutex.renew({"changed", {}, {}});
-    Aside next([&] { mutex.lock(); });
-    BOOST_TEST(next.rests());
-    mutex.unlock();
-    BOOST_TEST(next.thrown() == "none");
-    BOOST_TEST(mutex.data().value_or("") == (kept ? "" : "ours"));
-  }
-}
-
-// --- Waits that end just then ----------------------------------------------
-
-namespace {
-
-// A caller's clock that stands still.  Once `stops` is set, the next reading
-// waits for `told` and then throws.
-struct StoppingClock {
-  using duration = std::chrono::nanoseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<StoppingClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-
-  struct State {
-    std::atomic<bool> stops{false};
-    Event asked, told;
-  };
-  static inline State* state = nullptr;
-
-  static time_point now() {
-    if (!state->stops) return time_point();
-    state->asked.set();
-    state->told.wait();
-    throw Error(Errc::bad_answer, "no clock");
-  }
-};
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(lock_handed_to_a_thread_that_throws_is_released) {
-  Shared x;
-  StoppingClock::State clock;
-  StoppingClock::state = &clock;
-  x.mutex->lock();
-  Aside next(
-      [&] { (void)x.mutex->try_lock_until(StoppingClock::time_point(50ms)); });
+  Options options = on_table(table_at(engine));
+  options.data = "ours";
+  DdbMutex mutex(fresh_name(), options);
+  mutex.lock();
+  mutex.renew({"changed", {}, {}});
+  Aside next([&] { mutex.lock(); });
   BOOST_TEST(next.rests());
-  clock.stops = true;
-  BOOST_TEST(clock.asked.wait());
-  x.mutex->unlock();
-  clock.told.set();
-  BOOST_TEST(next.thrown() == words(Errc::bad_answer));
-  BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(x.sent() == kTurn);
-  BOOST_TEST(x.mutex->try_lock());
+  mutex.unlock();
+  BOOST_TEST(next.thrown() == "none");
+  BOOST_TEST(mutex.data().value_or("") == "ours");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -584,7 +425,7 @@ std::shared_ptr<lock::MutexSettings> settings_of(lock::TableState& table,
 }
 
 bool is_taken(lock::Mutex& mutex) {
-  return mutex.lock({}, nullptr).verdict == lock::Verdict::ours;
+  return mutex.lock(nanoseconds::max(), nullptr).verdict == lock::Verdict::ours;
 }
 
 }  // namespace
@@ -641,35 +482,6 @@ BOOST_AUTO_TEST_CASE(close_reports_a_loss_that_was_not_noticed) {
   BOOST_TEST(is_free(gate.engine(), all[1]->name()));
 }
 
-// close() destroys the context of a loss signal, whose destructor may use the
-// table in any thread.  So close() must not hold the table's mutex meanwhile.
-BOOST_AUTO_TEST_CASE(close_destroys_loss_contexts_without_holding_its_mutex) {
-  ScriptedServer server;
-  lock::TableState table = table_of(server);
-  lock::Mutex mutex(table, settings_of(table, "x", 1min));
-  BOOST_REQUIRE(is_taken(mutex));
-  bool told = false, answered = false;
-  Event done;
-  std::thread asking;
-  // Static, because the function that returns it has no context.
-  static std::shared_ptr<void> object;
-  object = {&told, [&](void*) {
-              asking = std::thread([&] {
-                table.renewer->usage();
-                done.set();
-              });
-              answered = done.wait();
-            }};
-  mutex.loss_signal([] { return std::move(object); },
-                    [](void* flag) { *static_cast<bool*>(flag) = true; });
-  const auto left = table.renewer->release_all(BootClock::now() + kPlenty);
-  BOOST_REQUIRE(left.size() == 1u);
-  BOOST_TEST((left[0].result.verdict == lock::Verdict::released));
-  BOOST_TEST(told);
-  BOOST_TEST(answered);
-  asking.join();
-}
-
 // --- What a callback may do --------------------------------------------------
 
 namespace {
@@ -679,9 +491,8 @@ struct Heard final : lock::Listener {
   ~Heard() {
     if (when_gone) when_gone();
   }
-  bool notify(lock::News news, lock::Verdict) const override {
+  void notify(lock::News news, lock::Verdict) const override {
     if (news == lock::News::loss && when_lost) when_lost();
-    return true;
   }
   std::function<void()> when_lost, when_gone;
 };
@@ -697,9 +508,9 @@ std::shared_ptr<lock::MutexSettings> short_lease(
 
 }  // namespace
 
-// A stop callback destroys the mutex, and with it what the callbacks have
-// captured.  Their destructors may use the table.
-BOOST_AUTO_TEST_CASE(callbacks_destroyed_by_a_stop_callback_may_use_the_table) {
+// A callback ends the mutex, and with it what the callbacks have captured.
+// Their destructors may use the table.
+BOOST_AUTO_TEST_CASE(callbacks_that_a_callback_destroys_may_use_the_table) {
   ScriptedServer server;
   lock::TableState table = table_of(server);
   bool answered = false;
@@ -707,22 +518,16 @@ BOOST_AUTO_TEST_CASE(callbacks_destroyed_by_a_stop_callback_may_use_the_table) {
   std::optional<Aside> asking;
   auto heard = std::make_shared<Heard>();
   heard->when_gone = [&] {
-    asking.emplace([&] { table.renewer->usage(); });
+    asking.emplace([&] { table.renewer->held_count(); });
     answered = asking->ends();
     gone.set();
   };
   lock::Mutex mutex(table, short_lease(table, "x", heard));
-  // Static, because the function below has no context.
-  static lock::Mutex* ended;
-  static std::shared_ptr<Heard>* let_go;
-  ended = &mutex;
-  let_go = &heard;
+  heard->when_lost = [&] {
+    mutex.end();
+    heard.reset();
+  };
   BOOST_TEST_REQUIRE(is_taken(mutex));
-  mutex.loss_signal([] { return std::shared_ptr<void>(new int(0)); },
-                    [](void*) {
-                      ended->end();
-                      let_go->reset();
-                    });
   BOOST_TEST(gone.wait());
   BOOST_TEST(answered);
 }

@@ -36,17 +36,16 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
   std::optional<BootTime> begun;
   bool warned = false;
   for (bool is_retry = false;; is_retry = true) {
-    const BootTime deadline = context.deadline_now();
     const BootTime now = BootClock::now();
     if (!begun) begun = now;
     const bool woken = context.waker != nullptr && context.waker->woken();
-    if (woken || now >= deadline) {
+    if (woken || now >= context.deadline) {
       // At the deadline the last transient fault says more than timed_out.
       if (!is_retry || woken) give_up(answer, woken);
       return answer;
     }
     answer = context.client.call(
-        action, body, std::min(deadline, now + context.request_timeout),
+        action, body, std::min(context.deadline, now + context.request_timeout),
         *context.waker, reader, wanted);
     if (answered(answer.fault)) {
       retry.success();
@@ -56,11 +55,11 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
     const bool of_pages = action == Action::scan || action == Action::query;
     if (answer.too_large && of_pages) return answer;
     const auto delay = retry.after(answer);
-    if (!delay || context.deadline_now() - BootClock::now() <= *delay) {
+    if (!delay || context.deadline - BootClock::now() <= *delay) {
       return answer;
     }
     const BootTime next = BootClock::now() + *delay;
-    context.client.warn_of_failing(answer, *begun, next, context.deadline_now(),
+    context.client.warn_of_failing(answer, *begun, next, context.deadline,
                                    warned);
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
     sigv4::wait_until(next, context.waker);
@@ -261,7 +260,7 @@ void Items::read_next_page() {
   const BootTime now = BootClock::now();
   const nanoseconds time = std::min(page_time_, BootTime::max() - now);
   context_.deadline = std::min(deadline_, now + time);
-  cut_short_ = context_.deadline_now() - now < context_.request_timeout;
+  cut_short_ = context_.deadline - now < context_.request_timeout;
   if (start_.empty() && !has_right_key()) return;
   ask_for_page();
   if (page_.fault != Fault::none || !page_.item) return;

@@ -46,13 +46,6 @@ struct CallContext {
   // closed; then the deadline must have passed, and nothing is sent.
   sigv4::Waker* waker;
   std::chrono::nanoseconds request_timeout = kTableRequestTimeout;
-  // A deadline that may move, such as one by the wall clock, which can be set.
-  // Called before each request and each wait.  Null: only `deadline` counts.
-  std::function<BootTime()> moving_deadline{};
-
-  BootTime deadline_now() const {
-    return moving_deadline ? std::min(deadline, moving_deadline()) : deadline;
-  }
 };
 
 // Sends the request until its answer has no transient fault.  If the deadline

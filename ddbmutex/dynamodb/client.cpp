@@ -213,9 +213,7 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
     answer = unread_answer(pending->action_, exchange.answer());
     answer.fault = Fault::no_memory;
   }
-  // read_answer() has moved the texts out of exchange.answer(), but not the
-  // counts.
-  count_and_learn_time(answer, exchange.answer());
+  count_and_learn_time(answer);
   // Best effort: without memory, less is logged.
   sigv4::try_with_memory([&] {
     if (!answered(answer.fault)) handle_fault(*pending, answer);
@@ -321,12 +319,11 @@ void Client::log_fault(const Answer& answer) const {
 }
 
 // Counts the request, and learns DynamoDB's time from its answer.
-void Client::count_and_learn_time(const Answer& answer,
-                                  const HttpAnswer& http) {
+void Client::count_and_learn_time(const Answer& answer) {
   bool should_log = false;
   {
     const std::lock_guard guard(mutex_);
-    count(answer, http);
+    count(answer);
     const bool dated = answer.date && answer.fault != Fault::bad_answer;
     if (!dated && !answered(answer.fault)) return;
     const int before = clock_.contradictions();
@@ -345,11 +342,9 @@ void Client::count_and_learn_time(const Answer& answer,
 }
 
 // REQUIRES: mutex_ is held.
-void Client::count(const Answer& answer, const HttpAnswer& http) {
+void Client::count(const Answer& answer) {
   if (!answer.sent) return;
   ++counts_.sent[static_cast<std::size_t>(answer.action)];
-  counts_.bytes_sent += http.bytes_sent;
-  counts_.bytes_received += http.bytes_received;
   if (answer.fault == Fault::throttled) {
     ++counts_.throttled;
   } else if (!answered(answer.fault)) {

@@ -73,9 +73,6 @@ struct Counts {
   std::array<std::uint64_t, kActions> sent{};  // Requests, by action.
   std::uint64_t throttled = 0;
   std::uint64_t failed = 0;  // Neither throttled nor condition_failed.
-  // Of HTTP, without what TLS and TCP add.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
 };
 
 class Client {
@@ -178,9 +175,8 @@ class Client {
   // The time that requests are signed with.
   static std::chrono::seconds signing_time(const ServiceClock& clock,
                                            BootTime now);
-  void count_and_learn_time(const Answer& answer,
-                            const sigv4::HttpAnswer& http);
-  void count(const Answer& answer, const sigv4::HttpAnswer& http);
+  void count_and_learn_time(const Answer& answer);
+  void count(const Answer& answer);
   void learn_table_key(const Answer& answer);
   void handle_fault(const Pending& pending, Answer& answer);
   std::string described(const Answer& answer) const;

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// One request after another: run() waits for keys, for the throttle and for
-// answers; begin() and finish() are the parts that do not wait.
+// One request after another: run() waits for keys and for answers; begin() and
+// finish() are the parts that do not wait.
 #include "attempt.hpp"
 
 #include <algorithm>
@@ -37,8 +37,6 @@ void fail(Answer& answer, Fault why, const char* message) {
 }
 
 constexpr char kTimeIsUp[] = "the deadline has passed";
-constexpr char kHeldBack[] =
-    "DynamoDB is throttling, and this request was held back for too long";
 
 Attempt::Stage first_stage(Call call) {
   switch (call) {
@@ -53,23 +51,9 @@ Attempt::Stage first_stage(Call call) {
 }
 
 // Why no other request is sent; Fault::none if one is.
-Fault why_stop(const Pace& pace, BootTime now, BootTime deadline,
-               BootTime retry_until, sigv4::Waker* waker) {
+Fault why_stop(BootTime now, BootTime deadline, sigv4::Waker* waker) {
   if (waker != nullptr && waker->woken()) return Fault::cancelled;
-  if (pace.awaits_throttle() && now >= std::min(deadline, retry_until)) {
-    return Fault::throttled;
-  }
-  if (now >= deadline) return Fault::timed_out;
-  return Fault::none;
-}
-
-// Waits while DynamoDB throttles.  False, without a wait, once a request may be
-// sent.
-bool waited_for_throttle(Pace& pace, BootTime until, sigv4::Waker* waker) {
-  const std::chrono::nanoseconds left = pace.throttle_wait();
-  if (left <= std::chrono::nanoseconds::zero()) return false;
-  sigv4::wait_until(std::min(BootClock::now() + left, until), waker);
-  return true;
+  return now >= deadline ? Fault::timed_out : Fault::none;
 }
 
 }  // namespace
@@ -258,24 +242,14 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
   answer_ = {};
   last_failures_.clear();
   deadline_ = end_at_ = deadline;
-  BootTime retry_until = BootTime::max();
   for (;;) {
     const BootTime begun = BootClock::now();
     const bool has_keys = await_keys(begun, waker);
     const BootTime now = BootClock::now();
-    const Fault why = why_stop(*pace_, now, deadline, retry_until, waker);
+    const Fault why = why_stop(now, deadline, waker);
     // Without keys a request is begun even so: its answer says what is missing.
     const bool sends = why == Fault::none;
     if (!sends && (has_keys || why == Fault::cancelled)) return end_unsent(why);
-    if (sends &&
-        waited_for_throttle(*pace_, std::min(deadline, retry_until), waker)) {
-      Answer unsent;
-      fail(unsent, Fault::throttled, kHeldBack);
-      const Answer& last = failing() ? answer_ : unsent;
-      retry_until = retry_until_after(last, begun);
-      before_pause(last, BootClock::now());
-      continue;
-    }
     const bool failed = failing();
     if (!send(now, waker, shared)) return;
     sigv4::try_with_memory([this] { note_failure(); });
@@ -283,7 +257,7 @@ void Attempt::run(BootTime deadline, sigv4::Waker* waker,
       given_up_ = !failed;
       return;
     }
-    retry_until = retry_until_after(answer_, begun);
+    const BootTime retry_until = retry_until_after(answer_, begun);
     if (verdict_ != Verdict::again) return;
     if (!plan_next(retry_until)) return end_undecided(retry_until, waker);
     before_pause(answer_, due_);
@@ -353,7 +327,7 @@ void Attempt::end_unsent(Fault why) {
   if (why == Fault::cancelled) {
     fail(answer_, why, "cancelled before another request was sent");
   } else if (given_up_) {
-    fail(answer_, why, why == Fault::throttled ? kHeldBack : kTimeIsUp);
+    fail(answer_, why, kTimeIsUp);
   }
 }
 

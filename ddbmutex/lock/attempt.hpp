@@ -8,10 +8,9 @@
 // a calling thread drives one by run(), the sender many at once by begin() and
 // finish().
 //
-// The order matters.  First come the keys and the permission of the throttle.
-// Then the request is stamped and its effect on the claim is published.  Then
-// bytes are sent.  An answer is received and its effect published in one
-// critical section.
+// The order matters.  First come the keys.  Then the request is stamped and its
+// effect on the claim is published.  Then bytes are sent.  An answer is
+// received and its effect published in one critical section.
 //
 // Thread safety: one thread at a time.
 #ifndef DDBMUTEX_ATTEMPT_HPP
@@ -79,13 +78,12 @@ class Attempt {
     releasing_take_again,
   };
 
-  // Called by run() with no mutex held: after each answer, and after each wait
-  // for the throttle with the last answer.  `begun`: when that request was
-  // begun.  Returns until when transient errors are retried.
+  // Called by run() with no mutex held, after each answer.  `begun`: when its
+  // request was begun.  Returns until when transient errors are retried.
   using RetryUntil = sigv4::FunctionRef<BootTime(const dynamodb::Answer& answer,
                                                  BootTime begun)>;
-  // Called by run() with no mutex held, before each pause and after each wait
-  // for the throttle.  `answer`: the last.  `next`: when a request is begun.
+  // Called by run() with no mutex held, before each pause.  `answer`: the last.
+  // `next`: when a request is begun.
   using BeforePause =
       sigv4::FunctionRef<void(const dynamodb::Answer& answer, BootTime next)>;
 

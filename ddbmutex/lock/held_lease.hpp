@@ -36,15 +36,14 @@ using Attempts = std::list<Attempt>;
 using OneAttempt = Attempts;
 
 // What the notifier reports of a lease.
-enum class News { none, signal, loss, danger, question };
+enum class News { none, loss, danger };
 
 // Called by one thread for all mutexes of a table, one call at a time, with no
 // mutex held.
 class Listener {
  public:
-  // Reports a loss and its reason, or danger; or asks whether the lease is to
-  // be renewed.  If it is not, the question is repeated.
-  virtual bool notify(News news, Verdict loss) const = 0;
+  // Reports a loss and its reason, or danger.
+  virtual void notify(News news, Verdict loss) const = 0;
 
  protected:
   ~Listener() = default;
@@ -74,12 +73,10 @@ struct MutexSettings {
   // Calls without a deadline retry transient errors for this long, counted from
   // the first of them.
   std::chrono::nanoseconds patience{};
-  bool recursive = false;  // The thread that has the lock may lock it again.
   // What the listener is called for.
-  bool hears_losses = false, hears_dangers = false, is_asked = false;
+  bool hears_losses = false, hears_dangers = false;
   // GUARDED_BY(Leases::mutex): its listener is not called any more.
   bool silenced = false;
-  int handover_limit = 0;     // How often a lease goes from thread to thread.
   unsigned prefix_bytes = 0;  // Of the key, before the mutex's name.
 
   std::string_view name() const {  // For people.
@@ -94,13 +91,7 @@ struct MutexSettings {
   std::weak_ptr<const Listener> listener;
 };
 
-// Called once with `object` when a lock is lost, before the listener.
-struct Signal {
-  std::shared_ptr<void> object;
-  void (*call)(void*) = nullptr;
-};
-
-// One lease: one acquisition, or several in a row if it is handed over.
+// One lease: one acquisition.
 struct HeldLease : std::enable_shared_from_this<HeldLease> {
   explicit HeldLease(std::shared_ptr<MutexSettings> its_settings);
   ~HeldLease();
@@ -108,33 +99,29 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   HeldLease& operator=(const HeldLease&) = delete;
 
   bool over() const { return release_begun || loss; }
-  bool held_too_long(BootTime when) const {
-    return when - since >= settings->max_hold;
+  // Whether the sender may renew it at that time.
+  bool is_renewed_at(BootTime when) const {
+    return !stops_renewing && when - since < settings->max_hold;
   }
 
   const std::shared_ptr<MutexSettings> settings;
   // The attempt that takes it or releases it uses it alone.  While it is held,
-  // it and all below are GUARDED_BY(Leases::mutex), except for
-  // `bound_to_holder`.
+  // it and all below are GUARDED_BY(Leases::mutex).
   Lease lease;
   BootTime since{};  // It is held.
   bool release_begun = false;
   bool renewing = false;        // A request is in flight, or the user renews.
+  bool stops_renewing = false;  // From now on only the user renews it.
   std::optional<Verdict> loss;  // How it was lost, if it was.
   BootTime lost_at{};           // See Result::lost_at.
-  // GUARDED_BY(Mutex::mutex_).  Never handed over: a write by this holder may
-  // still arrive, or it has changed the stored data.
-  bool bound_to_holder = false;
   // See Leases.  A lease that is over is on no agenda.
   Agenda::Entry renewal, alarm;
   Agenda* renewal_on = nullptr;  // The agenda of `renewal`, while planned.
-  BootTime question_at = BootTime::max();  // Ask whether to renew it.
-  bool in_danger = false;                  // Reported since it was renewed.
-  OneAttempt retry;    // The renewal, if it is to be retried.
-  OneAttempt release;  // Made in advance: unlock() needs no memory.
-  std::shared_ptr<Closing> closing;  // Waits for the release; may be null.
-  std::size_t closing_index = 0;     // In Closing::locks.
-  Signal signal;
+  bool in_danger = false;        // Reported since it was renewed.
+  OneAttempt retry;              // The renewal, if it is to be retried.
+  OneAttempt release;            // Made in advance: unlock() needs no memory.
+  std::shared_ptr<Closing> closing;      // Waits for the release; may be null.
+  std::size_t closing_index = 0;         // In Closing::locks.
   std::shared_ptr<HeldLease> next_lost;  // The next loss to report.
 };
 

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Each held lease has at most one plan: to renew it, or to ask its listener
-// whether to renew it.  It also has one alarm, for whatever the notifier must
-// do next: ask, warn of danger, or report that the claim has ended.
+// Each held lease has at most one plan, to renew it.  It also has one alarm,
+// for whatever the notifier must do next: warn of danger, or report that the
+// claim has ended.
 #include "leases.hpp"
 
 #include <algorithm>
@@ -15,10 +15,6 @@ namespace lock {
 using std::chrono::nanoseconds;
 
 namespace {
-
-double seconds_between(BootTime from, BootTime to) {
-  return std::chrono::duration<double>(to - from).count();
-}
 
 double per_second(nanoseconds every) {
   return 1 / std::chrono::duration<double>(every).count();
@@ -61,29 +57,14 @@ void Leases::renew_at(HeldLease& held, BootTime when) {
   sender.wake_at(when);
 }
 
-void Leases::ask_at(HeldLease& held, BootTime when) {
-  unplan(held);
-  held.question_at = when;
-  set_alarm(held);
-}
-
 void Leases::plan_renewal(HeldLease& held, BootTime when) {
-  const MutexSettings& settings = *held.settings;
-  const bool by_hand = settings.renew_after <= nanoseconds::zero();
-  if (by_hand || held.held_too_long(when)) return;
-  if (settings.is_asked) {
-    ask_at(held, when);
-  } else {
-    renew_at(held, when);
-  }
+  const bool by_hand = held.settings->renew_after <= nanoseconds::zero();
+  if (!by_hand && held.is_renewed_at(when)) renew_at(held, when);
 }
 
 void Leases::unplan(HeldLease& held) {
   if (held.renewal_on != nullptr) held.renewal_on->set(held, BootTime::max());
   held.retry.clear();
-  if (held.question_at == BootTime::max()) return;
-  held.question_at = BootTime::max();
-  set_alarm(held);
 }
 
 // Claims that end first are renewed first.  A renewal that got no answer is
@@ -104,8 +85,7 @@ BootTime Leases::danger_at(const HeldLease& held) const {
 }
 
 void Leases::set_alarm(HeldLease& held) {
-  const BootTime when =
-      std::min({held.lease.claim_end(), danger_at(held), held.question_at});
+  const BootTime when = std::min(held.lease.claim_end(), danger_at(held));
   alarms.set(held, when);
   notifier.wake_at(when);
   // `due` is sorted by the end of the claim, which may have changed.
@@ -159,8 +139,7 @@ void Leases::publish(const HeldLease& held, BootTime claim_end) {
 }
 
 // Cancels the plan and the alarm of the lease, and ends its claim.
-void Leases::remove(HeldLease& held, BootTime now) {
-  ended_seconds_ += seconds_between(held.since, now);
+void Leases::remove(HeldLease& held) {
   if (held.settings->renew_after > nanoseconds::zero()) {
     renewals_per_s -= per_second(held.settings->renew_after);
   }
@@ -170,7 +149,7 @@ void Leases::remove(HeldLease& held, BootTime now) {
 }
 
 void Leases::lose(HeldLease& held, Verdict why) {
-  remove(held, BootClock::now());
+  remove(held);
   report(held, why);
 }
 
@@ -186,9 +165,8 @@ void Leases::report(HeldLease& held, Verdict why) {
   held.lost_at =
       why == Verdict::expired ? held.lease.claim_end() : BootClock::now();
   const MutexSettings& settings = *held.settings;
-  const bool hears =
-      settings.hears_losses || client.log() || held.signal.object != nullptr;
-  const bool wanted = !settings.silenced && hears;
+  const bool wanted =
+      !settings.silenced && (settings.hears_losses || client.log());
   if (!wanted || stopping || !has_notifier) return;
   // Appends to the list of losses without allocating.
   HeldLeasePtr& end_of_list =
@@ -207,9 +185,8 @@ HeldLeasePtr Leases::take_loss() {
 
 OneAttempt Leases::begin_release(HeldLease& held) {
   if (held.release_begun) return {};
-  const BootTime now = BootClock::now();
-  lose_if_ended(held, now);
-  if (!held.loss) remove(held, now);
+  lose_if_ended(held, BootClock::now());
+  if (!held.loss) remove(held);
   held.release_begun = true;
   // A renewal in flight is abandoned, so its answer will not reach this lease.
   // The lease only learns what the clock knows by now.
@@ -237,15 +214,6 @@ void Leases::check_clock() {
     publish(held, held.lease.claim_end());
     set_alarm(held);
   }
-}
-
-double Leases::held_seconds() const {
-  const BootTime now = BootClock::now();
-  double sum = ended_seconds_;
-  for (std::size_t i = 0; i < alarms.size(); ++i) {
-    sum += seconds_between(alarms.at(i).since, now);
-  }
-  return sum;
 }
 
 }  // namespace lock

@@ -74,10 +74,7 @@ struct Leases {
 
   // Plans a renewal by the sender.  Replaces the plan.
   void renew_at(HeldLease& held, BootTime when);
-  // Plans to ask the listener whether to renew.  Replaces the plan.
-  void ask_at(HeldLease& held, BootTime when);
-  // Plans one of the two, as the options say.  Plans nothing if only the user
-  // renews, or if max_hold is over by then.
+  // The same, unless only the user renews, or max_hold is over by then.
   void plan_renewal(HeldLease& held, BootTime when);
   void unplan(HeldLease& held);
   // What sorts `due`: the end of the claim.  One ttl is added if the last
@@ -116,8 +113,6 @@ struct Leases {
 
   // How many leases are held: each has an alarm.
   std::size_t held_count() const { return alarms.size(); }
-  // The sum of the seconds that leases were held.
-  double held_seconds() const;
 
   dynamodb::Client& client;
   dynamodb::RetryBudget& budget;
@@ -149,10 +144,7 @@ struct Leases {
 
  private:
   void publish(const HeldLease& held, BootTime claim_end);
-  void remove(HeldLease& held, BootTime now);
-
-  // The seconds for which leases were held that have ended since.
-  double ended_seconds_ = 0;
+  void remove(HeldLease& held);
 };
 
 }  // namespace lock

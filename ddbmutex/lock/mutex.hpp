@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "../../sigv4/boot_clock.hpp"
@@ -46,27 +47,6 @@ struct TableState {
   Waits waits;
 };
 
-// How long a call may wait: for ever, `within` this time, or until a time by
-// the caller's own clock.
-struct WaitLimit {
-  std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
-  // Returns the time until `at`, a time point of the caller's clock.  It is
-  // called again after each wait.  Null: `within` counts.  A function pointer,
-  // because templates of the public header pass it.
-  std::chrono::nanoseconds (*left)(const void* at) = nullptr;
-  const void* at = nullptr;
-  // Whether the time starts to run only when the record that is found at first,
-  // if any, has become stale.
-  bool past_lease = false;
-
-  bool forever() const {
-    return left == nullptr && within == std::chrono::nanoseconds::max();
-  }
-  std::chrono::nanoseconds time_left() const {
-    return left != nullptr ? left(at) : within;
-  }
-};
-
 class Mutex {
  public:
   // The table must outlive it.
@@ -78,37 +58,30 @@ class Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // With a limit of zero it tries once, within request_timeout.  `cancel`
-  // may be null.  The verdict is `ours` if it succeeded.
-  Result lock(const WaitLimit& limit, Cancel* cancel);
+  // Waits for that time; max(): for ever.  With zero it tries once, within
+  // request_timeout.  `cancel` may be null.  The verdict is `ours` if it
+  // succeeded.
+  Result lock(std::chrono::nanoseconds time, Cancel* cancel);
   // Returns within request_timeout, and needs no memory.  What is undecided
-  // then is finished in the background.  If another thread waits, the lease may
-  // be handed over to it: see Renewer::hand_over().  The verdict is `released`
-  // if it succeeded.
-  Result release();
-  // The same, with these changes (may be null).  If this ends only an inner
-  // level of a recursive lock, a renewal writes them.
+  // then is finished in the background.  The changes may be null.  The verdict
+  // is `released` if it succeeded.
   Result release(const ChangesPtr& changes);
   // Renews now, on this thread.
   Result renew(const ChangesPtr& changes);
+  // See Renewer::stop_renewing().  Does nothing if nothing is held.
+  void stop_renewing();
   // The verdict is `ours`, `not_held` or a loss.
   Result state() const;
 
   // The lease of the current holder, even if it was lost; null once it is
   // released.
   HeldLeasePtr held() const;
-  // The same, but this lease is never handed over from now on.  For writes that
-  // may arrive after this thread has unlocked.
-  HeldLeasePtr held_for_writes() const;
   // What the user has stored in the row; empty if nothing is held.
   dynamodb::Item stored() const;
   // The fencing token of the lease that is held; 0 if there is none.
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
   }
-  // Like Renewer::loss_signal(), but null if nothing is held.
-  std::shared_ptr<void> loss_signal(std::shared_ptr<void> (*make)(),
-                                    void (*signal)(void*));
 
   // Ends the waits under way.
   void cancel();
@@ -125,25 +98,17 @@ class Mutex {
   class Acquisition;  // One call of lock().
   using Guard = std::lock_guard<sigv4::Mutex>;
   // Transient errors of the thread that is first in the queue, since its last
-  // answer.  Once they have lasted for MutexSettings::patience, every call that
-  // waits without a deadline ends with the last of them.
+  // answer.  Once they have lasted for MutexSettings::patience while a call
+  // waits without a deadline, it ends with the last of them.
   struct Outage {
-    BootTime since = BootTime::max();  // max(): nothing is failing.
-    bool warned = false;               // It has been logged.
-    // Attempts begun before this were already reported.
-    BootTime reported_until{};
+    std::optional<BootTime> since;  // Not set: nothing is failing.
+    bool warned = false;            // It has been logged.
     // Null before the first error.  By pointer, because most locks have none.
     std::unique_ptr<dynamodb::Answer> last;
   };
 
-  bool try_lock_again(bool forever, Result& result);
-  bool release_unless_inner(const ChangesPtr& changes, Result& result);
   void send_release(OneAttempt& one, Result& result);
-  const dynamodb::Item& stored_item() const;
-  // REQUIRES of the next three: mutex_ is held.
-  bool hand_over(Signal& signal);
-  bool out_of_patience() const;
-  void begin_to_wait(bool has_turn);
+  const dynamodb::Item& stored_item() const;  // REQUIRES: mutex_ is held.
 
   TableState& table_;
   const std::shared_ptr<MutexSettings> settings_;
@@ -156,12 +121,10 @@ class Mutex {
   // What is stored in the row, if a take has read it or a call has changed it.
   std::unique_ptr<const Row> stored_row_;
   Outage outage_;
-  int outages_reported_ = 0;
   // What the last thread that asked DynamoDB and left without the lock saw:
   // another host holds it.  A thread that gets the turn with no time left to
   // ask reports that.
   bool found_held_ = false;
-  int locked_again_ = 0;  // How often the holder has locked it again.
 };
 
 // `now + by`, but at most BootTime::max().

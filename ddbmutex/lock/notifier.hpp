@@ -28,17 +28,13 @@ class Notifier {
   // Marks leases as lost once their claims have ended.
   void lose_ended(BootTime now);
   News next_news(HeldLeasePtr& held);
-  // Logs the event, then calls the stop callback and the listener.  Unlocks the
-  // guard meanwhile.
+  // Logs the event, then calls the listener.  Unlocks the guard meanwhile.
   void report(Leases::Guard& guard, HeldLease& held, News news);
-  // One callback; logs what it throws.  Returns the listener's answer, which
-  // counts only for a question.
-  bool call_back(News news, const HeldLease& held, Verdict loss,
-                 const Listener* listener, const Signal& signal) const;
+  // One callback; logs what it throws.
+  void call_back(News news, const HeldLease& held, Verdict loss,
+                 const Listener& listener) const;
   void log_exception(News news, const HeldLease& held, const char* what) const;
   void log(News news, const HeldLease& held, Verdict loss) const;
-  // After a question.  `alive`: renews now.  Otherwise asks again later.
-  void plan_by_answer(HeldLease& held, bool alive);
 
   Leases& leases_;
   // The mutex whose listener is being called, or null.

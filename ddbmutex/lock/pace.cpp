@@ -1,12 +1,11 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Takes wait for their turn while DynamoDB throttles.  Renewals and releases
-// do not: they are retried sooner when little time is left.
+// Takes are held back while many requests fail.  Renewals and releases are not:
+// they are retried sooner when little time is left.
 #include "pace.hpp"
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -25,10 +24,10 @@ constexpr int kAtOnce = 4;
 constexpr std::chrono::milliseconds kPause{500};
 
 constexpr std::chrono::milliseconds kShortestDelay{5};
-// Of a release that was throttled, which goes on in the background.
-constexpr std::chrono::milliseconds kShortestThrottledDelay{400};
-// So many renewals may be retried often although they were throttled.
-constexpr int kFew = 8;
+// The longest delay of a renewal or release, as a part of the time left.
+constexpr int kLongestPart = 2;
+// Of a renewal that was throttled: about 50 retries fit into half a lease.
+constexpr int kLongestPartThrottled = 8;
 
 // The last request of a take needs two round trips: at least this long where
 // none was measured, and at most this long where one hung.
@@ -54,31 +53,11 @@ nanoseconds between_renewals(double needed) {
 Pace::Pace(dynamodb::RetryBudget& budget, Call call)
     : budget_(budget),
       call_(call),
-      turn_(budget.throttle()),
       retry_(budget, call == Call::take ? Retry::Urgency::can_wait
                                         : Retry::Urgency::urgent) {}
 
-nanoseconds Pace::throttle_wait() {
-  const bool waits =
-      call_ == Call::take && (budget_.throttle().limits() || turn_.waits());
-  return waits ? turn_.wait(BootClock::now()) : nanoseconds::zero();
-}
-
 void Pace::receive(const Answer& answer) {
-  dynamodb::Throttle& throttle = budget_.throttle();
-  if (answered(answer.fault)) {
-    if (throttle.count()) throttle.answered(BootClock::now());
-    retry_.success();
-    set_throttled_renewal(false);
-  } else if (answer.fault == Fault::throttled) {
-    throttle.refused(BootClock::now());
-    set_throttled_renewal(call_ == Call::renew);
-  }
-}
-
-void Pace::set_throttled_renewal(bool is_one) {
-  if (std::exchange(is_throttled_renewal_, is_one) == is_one) return;
-  budget_.throttle().count_throttled_renewals(is_one ? 1 : -1);
+  if (answered(answer.fault)) retry_.success();
 }
 
 // A take that waits sends a last request when just enough time is left for its
@@ -96,25 +75,15 @@ nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
   return std::max<nanoseconds>(left - needed, answer.retry_after);
 }
 
-// Renewals and releases are never held back until it is too late: at most half
-// of the time left is waited.  While a table is throttled only some requests
-// succeed.  A few throttled renewals are retried often (a single one about a
-// hundred times), many as seldom as after other faults.  A release is not
-// urgent: its lease ends anyway.
+// Renewals and releases are never held back until it is too late.  While a
+// table is throttled only some requests succeed, so a throttled renewal is
+// retried often.
 nanoseconds Pace::shortened(nanoseconds delay, nanoseconds left,
                             bool throttled) const {
-  nanoseconds longest = left / 2;
-  nanoseconds shortest = kShortestDelay;
-  if (is_throttled_renewal_) {
-    // Beyond this number, half of the time left is the smaller limit, and for a
-    // lease of a year the product might overflow 64 bits.
-    const int others =
-        std::min(budget_.throttle().throttled_renewals() - 1, 7 * kFew);
-    longest = std::min(longest, left * (kFew + others) / (16 * kFew));
-  } else if (throttled) {
-    shortest = kShortestThrottledDelay;
-  }
-  return std::min(delay, std::max(longest, shortest));
+  const bool presses = call_ == Call::renew && throttled;
+  const nanoseconds longest =
+      left / (presses ? kLongestPartThrottled : kLongestPart);
+  return std::min(delay, std::max<nanoseconds>(longest, kShortestDelay));
 }
 
 std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {

@@ -1,8 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// When requests are sent: the delays of the retries of one attempt, and its
-// waits while DynamoDB throttles; and how fast a table's renewals follow each
-// other.
+// When requests are sent: the delays of the retries of one attempt, and how
+// fast a table's renewals follow each other.
 //
 // Thread safety: one thread at a time.
 #ifndef DDBMUTEX_PACE_HPP
@@ -23,15 +22,6 @@ namespace lock {
 class Pace {
  public:
   Pace(dynamodb::RetryBudget& budget, Call call);
-  ~Pace() { set_throttled_renewal(false); }
-  Pace(const Pace&) = delete;
-  Pace& operator=(const Pace&) = delete;
-
-  // How long a take must wait because DynamoDB throttles.  It must be called
-  // again after each wait until it returns zero.  Always zero for renewals and
-  // releases.
-  std::chrono::nanoseconds throttle_wait();
-  bool awaits_throttle() const { return turn_.waits(); }
 
   // Must be called for every answer.
   void receive(const dynamodb::Answer& answer);
@@ -42,8 +32,6 @@ class Pace {
                                                 std::chrono::nanoseconds left);
 
  private:
-  // Sets whether this attempt is a throttled renewal, which the client counts.
-  void set_throttled_renewal(bool is_one);
   // Adjusts a take's delay so that one more request fits.
   std::chrono::nanoseconds fitted(std::chrono::nanoseconds delay,
                                   std::chrono::nanoseconds left,
@@ -55,8 +43,6 @@ class Pace {
 
   dynamodb::RetryBudget& budget_;
   const Call call_;
-  dynamodb::Throttle::Turn turn_;
-  bool is_throttled_renewal_ = false;
   dynamodb::Retry retry_;
   int at_once_ = 0;  // Answers that called for another request.
 };

@@ -339,7 +339,6 @@ Verdict Lease::grant(BootTime received, const ServiceClock& clock) {
   if (received >= end) return Verdict::again;
   granted_ = true;
   confirmed_ = sent;
-  taken_at_ = sent.at;
   claim_end_ = end;
   token_ = policy_.keeps_row && row_ ? row_->token : 0;
   return Verdict::ours;
@@ -450,17 +449,6 @@ BootTime Lease::claim_end_of(const Sent& sent,
                clock.when_latest_is(lowest_stamp() - policy_.margin));
   if (clock.contradictions() == sent.contradictions) return end;
   return std::min(end, clock.when_latest_is(sent.earliest + held_for(ttl_)));
-}
-
-bool Lease::hand_over(BootTime now, int limit) {
-  // A kept row counts its takes, and a take by UpdateItem reads the row.
-  if (policy_.keeps_row || policy_.takes_by_update()) return false;
-  const nanoseconds half = nanoseconds(ttl_) / 2;
-  const bool taken_lately = now < taken_at_ + half;
-  const bool lasts = now + half < claim_end();
-  if (!taken_lately || !lasts || handed_over_ >= limit) return false;
-  ++handed_over_;
-  return true;
 }
 
 BootTime Lease::time_at_age(nanoseconds age) const {

@@ -200,13 +200,6 @@ class Lease {
   void carry(ChangesPtr changes) { changes_ = std::move(changes); }
   bool carries() const { return changes_ != nullptr; }
 
-  // Returns whether the lease may be handed over to another thread of this
-  // process, and counts it if so.  At most `limit` times, only within half of
-  // the ttl after the take (renewals do not prolong that), and only while the
-  // claim lasts for more than half of the ttl.  Never if a take must read the
-  // row or gets a token.
-  bool hand_over(BootTime now, int limit);
-
   const std::string& uuid() const { return uuid_; }
   // The claim is [grant, claim_end()).  After it the lock is lost for good.
   // BootTime::min() before the grant, and once a release has begun.
@@ -309,8 +302,6 @@ class Lease {
   BootTime looked_at_ = BootTime::min();  // When the last look was answered.
   Sent confirmed_{};  // The last write that is known to be applied.
   BootTime claim_end_ = BootTime::min();  // Unchanged by a release.
-  BootTime taken_at_{};                   // When the take was sent.
-  int handed_over_ = 0;
   std::int64_t token_ = 0;
   std::unique_ptr<const Row> row_;
 };

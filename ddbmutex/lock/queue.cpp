@@ -116,10 +116,6 @@ void Queue::leave(Waiter& waiter) {
     turn_ = nullptr;
     return admit_next();
   }
-  remove(waiter);
-}
-
-void Queue::remove(Waiter& waiter) {
   Waiter** place = &line_;
   while (*place != &waiter) place = &(*place)->next_;
   *place = waiter.next_;
@@ -133,20 +129,6 @@ void Queue::pass() {
   if (holder_ == 0) return;  // Ended amid the taking.
   holder_ = 0;
   admit_next();
-}
-
-Queue::Waiter* Queue::heir() const {
-  Waiter* one = line_;
-  while (one != nullptr && one->cancelled()) one = one->next_;
-  return one;
-}
-
-void Queue::hand_over(Waiter& heir) {
-  remove(heir);
-  turn_ = &heir;
-  holder_ = heir.thread_;
-  heir.has_lock_ = true;
-  heir.waker_.wake();
 }
 
 void Queue::end() {

@@ -3,7 +3,6 @@
 // The threads of one process that want the same lock: first come, first served.
 // Only the thread that has the turn asks DynamoDB for it.  With the lock it
 // becomes the holder, and nobody gets the turn until it has released the lock.
-// It may also hand its lease over to the next thread as it is.
 #ifndef DDBMUTEX_QUEUE_HPP
 #define DDBMUTEX_QUEUE_HPP
 
@@ -87,7 +86,6 @@ class Queue {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     bool has_turn() const { return has_turn_; }
-    bool has_lock() const { return has_lock_; }  // It was handed over.
     bool cancelled() const;
 
    private:
@@ -99,14 +97,13 @@ class Queue {
     const std::uint64_t thread_ = this_thread();
     Waiter* next_ = nullptr;  // In line.
     bool has_turn_ = false;
-    bool has_lock_ = false;
     bool cancelled_ = false;
   };
 
   // Gives the turn to the waiter if nobody has it.  Otherwise the waiter joins
   // the line and is woken when its turn comes; if it does not `wait`, it is
-  // refused.  A waiter that has the turn, is in line or was handed the lock
-  // must become_holder() or leave().
+  // refused.  A waiter that has the turn or is in line must become_holder() or
+  // leave().
   enum class Entry { turn, line, refused };
   Entry enter(Waiter& waiter, bool wait);
 
@@ -119,15 +116,6 @@ class Queue {
   void let_go();
   // The lock is released: gives the turn to the first in line.
   void pass();
-  // The first in line that was not cancelled; null if there is none.
-  Waiter* heir() const;
-  // Makes the heir's thread the holder in place of this one.  The heir must
-  // still become_holder() or leave().
-  void hand_over(Waiter& heir);
-  // Whether the lock was handed over to a call that has not returned yet.
-  bool handed_over() const {
-    return turn_ != nullptr && turn_->has_lock_ && !ended_;
-  }
   // Whether the calling thread is the holder.
   bool held_by_this_thread() const { return holder_ == this_thread(); }
 
@@ -139,7 +127,6 @@ class Queue {
   void end();
 
  private:
-  void remove(Waiter& waiter);
   void admit_next();
 
   Waiter* line_ = nullptr;

@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Renewer: what mutexes and the Table call to renew, release and hand over
-// leases.  It starts and stops the table's two threads, Sender and Notifier,
-// which share Leases with it.
+// Renewer: what mutexes and the Table call to renew and release leases.  It
+// starts and stops the table's two threads, Sender and Notifier, which share
+// Leases with it.
 #include "renewer.hpp"
 
 #include <optional>
@@ -143,16 +143,15 @@ bool Renewer::add(HeldLease& held) {
   const Guard guard(leases_.mutex);
   if (leases_.closed) return false;
   const bool renews = settings.renew_after > nanoseconds::zero();
-  // is_asked is not tested: a listener is only asked if renew_after is set.
   const bool calls = settings.hears_losses || settings.hears_dangers;
   if ((renews || calls) && !start()) return false;
   leases_.add(held);
   return true;
 }
 
-Renewer::Usage Renewer::usage() const {
+std::size_t Renewer::held_count() const {
   const Guard guard(leases_.mutex);
-  return {leases_.held_count(), leases_.held_seconds()};
+  return leases_.held_count();
 }
 
 Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
@@ -211,6 +210,11 @@ void Renewer::resume_renewals(HeldLease& held) {
                      BootClock::now()));
 }
 
+void Renewer::stop_renewing(HeldLease& held) {
+  const Guard guard(leases_.mutex);
+  held.stops_renewing = true;
+}
+
 Result Renewer::confirm_loss(HeldLease& held, BootTime deadline,
                              sigv4::Waker& waker) {
   Result result = renew(held, nullptr, deadline, waker);
@@ -232,39 +236,12 @@ Result Renewer::state_of(HeldLease& held) {
   return result;
 }
 
-// void*, because only C++20 has std::stop_source (see DdbMutex::lost()).
-std::shared_ptr<void> Renewer::loss_signal(HeldLease& held,
-                                           std::shared_ptr<void> (*make)(),
-                                           void (*signal)(void*)) {
-  const Guard guard(leases_.mutex);
-  leases_.lose_if_ended(held, BootClock::now());
-  if (held.over()) return nullptr;
-  if (held.signal.object == nullptr) {
-    if (!start()) return nullptr;
-    held.signal = {make(), signal};
-    leases_.set_alarm(held);  // The notifier may be new.
-  }
-  return held.signal.object;
-}
-
 // --- The end of a lease ------------------------------------------------------
 
-bool Renewer::hand_over(HeldLease& held, Signal& signal) {
-  const Guard guard(leases_.mutex);
-  if (held.over() || leases_.stopping || leases_.closed) return false;
-  const int limit = held.settings->handover_limit;
-  if (!held.lease.hand_over(BootClock::now(), limit)) return false;
-  signal = std::exchange(held.signal, {});
-  return true;
-}
-
 OneAttempt Renewer::begin_release(HeldLease& held, Result& end) {
-  // Declared before the guard, so it is destroyed after the mutex is unlocked.
-  Signal dropped;
   const Guard guard(leases_.mutex);
   OneAttempt release = leases_.begin_release(held);
   end = Leases::end_of(held);
-  dropped = std::exchange(held.signal, {});
   return release;
 }
 
@@ -291,17 +268,10 @@ std::vector<ReleaseOutcome> Renewer::release_all(BootTime deadline) {
   const bool has_threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].held = leases_.alarms.at(i).shared_from_this();
-    all[i].signal = std::exchange(all[i].held->signal, {});
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     close(*all[i].held, closing, i, has_threads);
   }
-  guard.unlock();
-  for (ReleaseOutcome& one : all) {
-    const Signal signal = std::exchange(one.signal, {});
-    if (signal.object != nullptr) signal.call(signal.object.get());
-  }
-  guard.lock();
   while (closing->open > 0 && !sender_thread_.ended &&
          sigv4::await(leases_.changed, guard, deadline)) {
   }

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -62,6 +62,8 @@ class Renewer : public sigv4::Stoppable,
   Result renew(HeldLease& held, const ChangesPtr& changes, BootTime deadline,
                sigv4::Waker& waker);
   void resume_renewals(HeldLease& held);
+  // From now on only renew() renews the lease.
+  void stop_renewing(HeldLease& held);
 
   // DynamoDB has refused a write whose condition is that we hold the lock.
   // Renews now to learn how it was lost.  If no answer comes by the deadline,
@@ -71,20 +73,6 @@ class Renewer : public sigv4::Stoppable,
 
   // The verdict is `ours`, `not_held` or a loss, which is final.
   Result state_of(HeldLease& held);
-
-  // `signal` is called once with the object from `make`, on a loss (before the
-  // listener is called) or in release_all().  The object is kept until the
-  // release begins.  Returns the object of an earlier call, if there was one.
-  // Null if the lock is lost already, or no thread can be started.
-  std::shared_ptr<void> loss_signal(HeldLease& held,
-                                    std::shared_ptr<void> (*make)(),
-                                    void (*signal)(void*));
-
-  // Hands the lease over to another thread.  Returns false if it must be given
-  // back instead: it is lost or no longer renewed, or Lease::hand_over()
-  // refuses.  `signal` is set to the signal of the previous thread.  Destroy it
-  // while no mutex is held.
-  bool hand_over(HeldLease& held, Signal& signal);
 
   // Ends renewals and alarms; a renewal in flight has an unknown outcome.
   // Returns the attempt that releases the lease, or none if its release
@@ -107,12 +95,7 @@ class Renewer : public sigv4::Stoppable,
   // there is one.
   bool finish(OneAttempt& attempt);
 
-  // How many leases are held, and the sum of the seconds that leases were held.
-  struct Usage {
-    std::uint64_t held = 0;
-    double held_seconds = 0;
-  };
-  Usage usage() const;
+  std::size_t held_count() const;
 
   // Whether this is the notifier's thread, which calls all listeners.
   bool is_notifier_thread() const;

@@ -339,7 +339,7 @@ bool Sender::stamp(Attempt& attempt) {
   }
   HeldLease& held = attempt.held();
   // If the user is renewing, that call plans the next renewal.
-  if (stopping || held.over() || held.renewing || held.held_too_long(now)) {
+  if (stopping || held.over() || held.renewing || !held.is_renewed_at(now)) {
     return false;
   }
   return leases_.stamp(attempt, now);

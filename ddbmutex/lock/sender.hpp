@@ -34,7 +34,6 @@ namespace lock {
 // What became of one lock that Renewer::release_all() tried to release.
 struct ReleaseOutcome {
   HeldLeasePtr held;
-  Signal signal;
   Result result;
 };
 

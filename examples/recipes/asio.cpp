@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <stop_token>
 #include <system_error>
@@ -76,9 +75,17 @@ class Leader {
   }
 
  private:
-  static ddbmutex::Options options() {
+  ddbmutex::Options options() {
     ddbmutex::Options options;
     options.ttl = std::chrono::seconds(20);
+    // Runs on a thread of the library, which it must not block.
+    options.on_lost = [this](ddbmutex::Loss) {
+      asio::post(context_, [this] {
+        if (status_) return;
+        say("lost");
+        end(1);
+      });
+    };
     return options;
   }
 
@@ -89,14 +96,6 @@ class Leader {
       return end(1);
     }
     say("leading");
-    // Runs on a thread of the library, which it must not block.
-    lost_.emplace(mutex_.lost(), [this] {
-      asio::post(context_, [this] {
-        if (status_) return;
-        say("lost");
-        end(1);
-      });
-    });
     lead();
   }
 
@@ -122,7 +121,6 @@ class Leader {
   asio::signal_set signals_{context_, SIGINT, SIGTERM};
   asio::steady_timer timer_{context_};
   std::optional<int> status_;  // Set when the program is to end.
-  std::optional<std::stop_callback<std::function<void()>>> lost_;
 };
 
 }  // namespace

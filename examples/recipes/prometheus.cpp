@@ -70,13 +70,6 @@ class TableCounts : public prometheus::Collectable {
         family(MetricType::Counter, "ddbmutex_retries_total",
                "Those that were sent because one before had failed.", "",
                {{"", number(stats.retries)}}),
-        family(MetricType::Counter, "ddbmutex_bytes_total",
-               "What was sent and received, without TLS and TCP.", "direction",
-               {{"sent", number(stats.bytes_sent)},
-                {"received", number(stats.bytes_received)}}),
-        family(MetricType::Counter, "ddbmutex_held_seconds_total",
-               "For how long locks were held, added up.", "",
-               {{"", stats.held_hours * 3600}}),
         family(MetricType::Gauge, "ddbmutex_locks_held",
                "Locks that are held now.", "", {{"", number(stats.held)}}),
     };

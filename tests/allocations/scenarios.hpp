@@ -178,17 +178,17 @@ inline void guarded_write(Round& round) {
   });
 }
 
-// By the library's threads, which ask before each renewal.
+// By the library's threads.
 inline void renewals(Round& round) {
-  std::atomic<int> questions{0};
-  Options options = round.options(round.warm_table());
+  const std::shared_ptr<Table> table = round.warm_table();
+  Options options = round.options(table);
   options.renew_after = milliseconds(20);
-  options.alive = [&questions] { return ++questions > 0; };
   DdbMutex mutex(round.name(), options);
   mutex.lock();
+  const auto sent = [&table] { return table->stats().update_item; };
   round.arm();
-  const int before = questions;
-  round.leave_alone([&] { return questions >= before + 3; });
+  const auto before = sent();
+  round.leave_alone([&] { return sent() >= before + 3; });
   round.disarm();
   round.expect_held(mutex);
   mutex.unlock();

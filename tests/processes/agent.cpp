@@ -358,8 +358,7 @@ class Agent {
     std::ostringstream text;
     text << "requests " << stats.requests() << " throttled " << stats.throttled
          << " failed " << stats.failed << " retries " << stats.retries
-         << " sent " << stats.bytes_sent << " received " << stats.bytes_received
-         << " held " << stats.held << " held_hours " << stats.held_hours;
+         << " held " << stats.held;
     return text.str();
   }
 

@@ -1,5 +1,4 @@
-// A program of C++20: waits that a std::stop_token ends, and a token that tells
-// of a loss.
+// A program of C++20: waits that a std::stop_token ends.
 //
 //   stop_token ENDPOINT REGION TABLE
 //
@@ -7,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <semaphore>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -110,70 +108,6 @@ void stopped_any_of(const ddbmutex::Options& options) {
   }
 }
 
-// Waits for it, as whoever works under the lock would.
-void awaits_the_loss(DdbMutex& mutex, const std::stop_token& lost) {
-  std::binary_semaphore told(0);
-  const std::stop_callback tell(lost, [&] {
-    expect(!mutex.owns_lock(), "told of a loss: not held any more");
-    told.release();
-  });
-  expect(told.try_acquire_for(60s), "told of a loss");
-  expect(lost.stop_requested(), "told of a loss: asked to stop");
-}
-
-// By the end of a lease that nobody renews; by somebody's hand, which the next
-// renewal finds out.
-void told_of_a_loss(ddbmutex::Options options) {
-  for (const bool renewed : {false, true}) {
-    options.ttl = renewed ? 60s : 6s;
-    options.auto_renew = renewed;
-    if (renewed) options.renew_after = 200ms;
-    DdbMutex mutex("stop-token-lost", options);
-    expect(mutex.lost().stop_requested(), "not held: asked to stop at once");
-    mutex.lock();
-    const std::stop_token lost = mutex.lost();
-    expect(!lost.stop_requested(), "held: not asked to stop");
-    expect(mutex.lost() == lost, "held: one token");
-    if (renewed) {
-      expect(options.table->force_unlock(options.table->inspect(mutex.name())),
-             "freed by hand");
-    }
-    awaits_the_loss(mutex, lost);
-    mutex.unlock();
-  }
-}
-
-void not_told_of_an_unlock(const ddbmutex::Options& options) {
-  DdbMutex mutex("stop-token-unlocked", options);
-  mutex.lock();
-  const std::stop_token first = mutex.lost();
-  mutex.unlock();
-  expect(!first.stop_requested(), "unlocked: not asked to stop");
-  expect(!first.stop_possible(), "unlocked: never will be");
-  mutex.lock();
-  expect(mutex.lost() != first, "locked again: another token");
-  expect(!mutex.lost().stop_requested(), "locked again: not asked to stop");
-}
-
-void not_told_once_destroyed(ddbmutex::Options options) {
-  std::unique_ptr<DdbMutex> mutex;
-  std::binary_semaphore gone(0);
-  bool late = false;
-  options.ttl = 6s;
-  options.auto_renew = false;
-  options.on_lost = [&](ddbmutex::Loss) { late = true; };
-  mutex = std::make_unique<DdbMutex>("stop-token-destroyed", options);
-  mutex->lock();
-  const std::stop_callback destroy(mutex->lost(), [&] {
-    mutex.reset();
-    gone.release();
-  });
-  expect(gone.try_acquire_for(60s), "destroyed when told of the loss");
-  options.table->close();
-  options.table.reset();  // Its threads have ended.
-  expect(!late, "on_lost is not called once its mutex is gone");
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -187,12 +121,9 @@ int main(int count, char** arguments) {
   stopped_while_waiting(waiter);
   holder.release();
   not_stopped(waiter);
-  told_of_a_loss(on_table(arguments));
-  not_told_of_an_unlock(on_table(arguments));
-  not_told_once_destroyed(on_table(arguments));
   stopped_any_of(on_table(arguments));
   if (failures == 0) {
-    std::puts("stopped before, while waiting, not at all; told of a loss");
+    std::puts("stopped before, while waiting, not at all");
   }
   return failures == 0 ? 0 : 1;
 }

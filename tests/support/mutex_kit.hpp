@@ -129,19 +129,6 @@ std::optional<ddbmutex::Error> error_of(
 std::string thrown_by(ddbmutex::sigv4::FunctionRef<void()> call);
 std::string words(ddbmutex::Errc code);
 
-// --- Time ------------------------------------------------------------------
-
-// A clock that a test sets.
-struct SetClock {
-  using duration = std::chrono::milliseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<SetClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-  static time_point now() { return time_point(duration(ms.load())); }
-  inline static std::atomic<std::int64_t> ms{0};
-};
-
 // --- Threads ---------------------------------------------------------------
 
 // What was told, in the order in which it was.

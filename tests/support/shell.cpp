@@ -32,4 +32,21 @@ std::string compiler() {
   return name == nullptr ? "c++" : name;
 }
 
+std::string sanitizers() {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  return " -fsanitize=thread";
+#elif __has_feature(address_sanitizer)
+  return " -fsanitize=address,undefined";
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+  return " -fsanitize=thread";
+#elif defined(__SANITIZE_ADDRESS__)
+  return " -fsanitize=address,undefined";
+#else
+  return "";
+#endif
+}
+
 }  // namespace tests

@@ -16,6 +16,9 @@ Ran shell(const std::string& commands);
 
 // The compiler of this build.
 std::string compiler();
+// The options of this build's sanitizers, with a blank before them; "" if there
+// are none.
+std::string sanitizers();
 
 }  // namespace tests
 

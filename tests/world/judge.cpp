@@ -63,16 +63,6 @@ bool is_harmless(const FaultPlan& fault) {
   }
 }
 
-// The longest time that a lease is held, and the most hand-overs of it.
-void set_hold_limits(WatchedMutex& watched, const ddbmutex::Options& options) {
-  if (!options.auto_renew || options.max_hold) {
-    watched.longest_hold =
-        options.ttl + options.max_hold.value_or(milliseconds(0));
-  } else if (!watched.keep_row && !options.keep_data.value_or(false)) {
-    watched.handover_limit = options.handover_limit;
-  }
-}
-
 }  // namespace
 
 void take_out(std::vector<WatchedMutex*>& list, const WatchedMutex& mutex) {
@@ -169,11 +159,13 @@ WatchedMutex& Judge::watch(const ddbmutex::DdbMutex& mutex,
   watched.renew_after = options.renew_after.value_or(options.ttl / 2);
   watched.hears_losses = options.on_lost != nullptr;
   watched.hears_dangers = options.on_danger != nullptr;
-  watched.is_renewed =
-      options.auto_renew && !options.max_hold && !options.alive;
+  watched.is_renewed = options.auto_renew && !options.max_hold;
+  if (!watched.is_renewed) {
+    watched.longest_hold =
+        options.ttl + options.max_hold.value_or(milliseconds(0));
+  }
   watched.keep_row = options.keep_row.value_or(false);
   watched.safe_time = options.safe_time.value_or(options.ttl / 4);
-  set_hold_limits(watched, options);
   mutexes_.push_back(watched);
   watched_.push_back(&mutexes_.back());
   Lock& lock = lock_of(watched.lock);
@@ -284,12 +276,8 @@ void Judge::look_at(WatchedMutex& mutex) {
   if (!owned) return;
   const Time now = World::the().now();
   const BootTime claim_end = mutex.process->host->boot(now) + left;
-  if (claim_end != mutex.claim_end) {
-    check_claim(mutex, claim_end);
-    check_alive(mutex, claim_end);
-  }
+  if (claim_end != mutex.claim_end) check_claim(mutex, claim_end);
   check_claim_after_pause(mutex, claim_end);
-  mutex.last_owned = now;
   look_at_danger(mutex, left);
   mutex.claim_end = claim_end;
   check_longest_hold(mutex);
@@ -332,12 +320,13 @@ void Judge::begins_to_own(const Lock& lock, WatchedMutex& mutex) {
   note_earlier(mutex);
   mutex.owned_since = World::the().now();
   mutex.owned_clock = Stopwatch::start(*mutex.process);
-  mutex.tied = mutex.renewed_by_hand = mutex.data_unsure = false;
+  mutex.renewed_by_hand = mutex.stopped_renewing = mutex.data_unsure = false;
+  mutex.ends_by = BootTime::max();
   mutex.proof = proof_of(mutex);
   mutex.token = 0;
   mutex.claim_end = BootTime::min();
   mutex.paused = mutex.process->host->paused;
-  mutex.lets_go = mutex.said_dead = false;
+  mutex.lets_go = false;
   mutex.mixed = mutex.owned_since < mutex.unfinished_until;
   mutex.forced = mutex.unsure = began_to_lock(mutex) <= lock.forced;
   mutex.told = 0;

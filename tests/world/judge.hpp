@@ -34,8 +34,6 @@
 //   nothing is lost where nothing goes wrong     check_loss()
 //   in_danger() is true from safe_time on        look_at_danger()
 //   on_danger: once, in time, only in danger     look_at_danger(), in_danger()
-//   alive: it is asked again, and no renewal is  check_asked(), check_alive()
-//     sent without it
 //
 // judge_rows.cpp: what is stored
 //   an item that is no lock is left alone        applied()
@@ -55,12 +53,11 @@
 // judge_sharing.cpp: threads that share a mutex, limits of a hold
 //   they exclude each other, first come, first   check_shared(), check_turn()
 //     served
-//   a lease is handed over only while it may be  check_hand_over()
 //   when lock() returns, the lock is owned       check_owned()
-//   a lost lock is not locked again, and no      check_locked_again()
-//     call gets the lock of a mutex that is gone
+//   no call gets the lock of a mutex that is     check_got()
+//     gone
 //   no lock is owned that nobody has locked      check_idle()
-//   max_hold, auto_renew                         check_longest_hold()
+//   max_hold, auto_renew, stop_renewing()        check_longest_hold()
 //
 // judge_calls.cpp: calls
 //   unlock() within request_timeout, try_lock()  check_time()
@@ -188,7 +185,6 @@ class Judge {
   void callback_ends(WatchedMutex& mutex);
   void lost(WatchedMutex& mutex, ddbmutex::Loss why);
   void in_danger(WatchedMutex& mutex);
-  void asked(WatchedMutex& mutex, bool alive);
   void told_data(const WatchedMutex& mutex,
                  const std::optional<std::string>& data);
   // Called when its destructor has returned.
@@ -309,8 +305,6 @@ class Judge {
                        const std::string& proof) const;
   bool is_loss_expected(const WatchedMutex& mutex) const;
   void look_at_danger(WatchedMutex& mutex, nanoseconds left);
-  void check_asked(const WatchedMutex& mutex);
-  void check_alive(WatchedMutex& mutex, BootTime claim_end);
 
   // --- judge_rows.cpp ---
   std::string key_of(const std::string& lock) const;
@@ -332,10 +326,8 @@ class Judge {
   // --- judge_sharing.cpp ---
   void check_turn(const Call& call);
   void check_shared(WatchedMutex& mutex, int thread);
-  void check_hand_over(const WatchedMutex& mutex);
-  bool may_be_held_up(const WatchedMutex& mutex) const;
   void check_owned(const WatchedMutex& mutex);
-  void check_locked_again(const Call& call, const Result& result);
+  void check_got(const Call& call, const Result& result);
   void check_idle(WatchedMutex& mutex);
   void check_longest_hold(const WatchedMutex& mutex);
 

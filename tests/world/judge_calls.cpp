@@ -35,13 +35,13 @@ void Judge::mutex_call_begins(Call& call, WatchedMutex& mutex) {
   call.alone = mutex.calls == 0 && (mutex.locked == 0 || call.lets_go);
   mutex.calls++;
   mutex.renewed_by_hand |= call.renews;
+  if (call.renews) mutex.ends_by = BootTime::max();
   const Version& version = lock_of(mutex.lock).versions.back();
   if (!version.held) call.free_since = version.at;
   if (call.gets_lock || call.lets_go) look();
   call.owned = mutex.owned;
   call.claim_end = mutex.claim_end;
   call.anothers = version.held && version.proof != mutex.proof;
-  if (call.renews) mutex.said_dead = false;
   // "Does nothing if the mutex is not locked."
   if (call.lets_go && (call.held || !prompt())) {
     mutex.to_be_told = mutex.lost;
@@ -70,7 +70,7 @@ void Judge::ends(CallPlace place, const Result& result) {
   if (call.any_of) check_any_of(call, result);
   if (call.mutex == nullptr) return;
   if (call.gets_lock && result.got) check_turn(call);
-  check_locked_again(call, result);
+  check_got(call, result);
   if (call.lets_go) check_unlocked(call, result);
   if (call.what.compare(0, 7, "release") == 0) check_release(call, result);
   if (!result.code) check_remaining(*call.mutex, call.ensures);
@@ -82,12 +82,12 @@ void Judge::mutex_call_ends(const Call& call, WatchedMutex& mutex,
   const Time now = World::the().now();
   const bool no_memory = result.code == std::errc::not_enough_memory;
   mutex.calls--;
-  if (call.renews) mutex.said_dead = false;
-  if (call.ties && result.code) mutex.data_unsure = true;
-  // If memory ran out, the call has not tied the lease.
-  if (call.ties && call.held && !no_memory &&
-      mutex.unlocked < call.since.began) {
-    mutex.tied = true;
+  if (call.changes && result.code) mutex.data_unsure = true;
+  if (call.stops_renewing && mutex.owned) {
+    mutex.stopped_renewing = true;
+    if (mutex.calls == 0) {
+      mutex.ends_by = mutex.process->host->boot(now) + mutex.ttl;
+    }
   }
   // A call that got the lock and could not keep it reports no loss.
   if (call.gets_lock && !result.got && mutex.lost && mutex.locked == 0) {
@@ -110,9 +110,6 @@ void Judge::mutex_call_ends(const Call& call, WatchedMutex& mutex,
 
 void Judge::check_time(const Call& call) {
   if (call.limit == nanoseconds::max()) return;
-  // try_lock_past_lease() counts from when it has read the item, which it does
-  // when it has its turn.
-  if (call.open_ended && !call.alone) return;
   nanoseconds allowed = call.limit + scheduling();
   if (!prompt()) allowed += call.of_one_try;
   allowed += of_tries(call);
@@ -284,8 +281,7 @@ void Judge::check_lost(const Call& call, const Result& result) {
   }
 }
 
-// "Gives the lock back, or hands it over to a thread that waits for this
-// mutex."
+// "Gives the lock back."
 void Judge::check_unlocked(const Call& call, const Result& result) {
   const WatchedMutex& mutex = *call.mutex;
   if (prompt() && mutex.owned && mutex.locked == 0 && mutex.calls == 0) {

@@ -34,7 +34,6 @@ bool Judge::is_being_unlocked(const WatchedMutex* mutex) const {
 bool Judge::is_possible_of_system(const Call& call,
                                   std::error_code code) const {
   if (code == std::errc::not_enough_memory) return memory_fails_;
-  if (code == std::errc::io_error) return call.clock_may_fail;
   if (code.category() != std::generic_category()) return false;
   if (code == std::errc::resource_deadlock_would_occur) {
     return call.for_ever && !call.any_of &&
@@ -132,7 +131,7 @@ bool Judge::is_possible_of_mutex(const Call& call, Errc error) {
     case Errc::not_held:
     case Errc::lease_lost:
     case Errc::ends_too_soon:
-      return !call.gets_lock || call.mutex == nullptr || call.again;
+      return !call.gets_lock || call.mutex == nullptr;
     default:
       return false;
   }

@@ -139,7 +139,8 @@ void Judge::check_stored_end(const Lock& lock, const Version& version) {
 // of it with its next renewal."
 void Judge::check_forced(const WatchedMutex& mutex) {
   const bool is_sure = quiet_ && prompt() && mutex.is_renewed &&
-                       !mutex.unsure && surely_answered(mutex);
+                       !mutex.stopped_renewing && !mutex.unsure &&
+                       surely_answered(mutex);
   if (!is_sure) return;
   const nanoseconds bound = mutex.renew_after + mutex.renew_after / 50 +
                             mutex.request_timeout + scheduling();

@@ -98,7 +98,6 @@ void Judge::lost(WatchedMutex& mutex, Loss why) {
     wrong("a loss is told of a lock that nobody took",
           whose(mutex) + ": " + name_of(why));
   }
-  if (why == Loss::expired) check_asked(mutex);
   forget_loss(mutex);
 }
 
@@ -253,8 +252,9 @@ bool Judge::is_loss_expected(const WatchedMutex& mutex) const {
                        surely_answered(mutex);
   const bool answered = quiet_ || (mild_ && mutex.ttl >= seconds(1));
   return !answered || plan_.climate.stalls > 0 || memory_fails_ ||
-         !servers_agree_ || !in_time || !mutex.is_renewed || mutex.forced ||
-         mutex.lets_go || !mutex.table->has_good_keys();
+         !servers_agree_ || !in_time || !mutex.is_renewed ||
+         mutex.stopped_renewing || mutex.forced || mutex.lets_go ||
+         !mutex.table->has_good_keys();
 }
 
 // --- Dangers -----------------------------------------------------------------
@@ -292,27 +292,6 @@ void Judge::in_danger(WatchedMutex& mutex) {
   mutex.danger_told = true;
   if (prompt() && mutex.danger_since == BootTime::max()) {
     wrong("a danger is told where there is none", whose(mutex));
-  }
-}
-
-// Options::alive: "the renewal is sent only if it returns true.  If it does
-// not, it is asked again until the lease is over."
-void Judge::asked(WatchedMutex& mutex, bool alive) {
-  mutex.said_dead = !alive;
-  mutex.asked = World::the().now();
-}
-
-void Judge::check_asked(const WatchedMutex& mutex) {
-  const Time since = std::max(mutex.asked, held_up_until(mutex));
-  if (mutex.said_dead && !mutex.lets_go && prompt() &&
-      World::the().now() - since > mutex.ttl / 4 + scheduling()) {
-    wrong("a holder is not asked again whether it is alive", whose(mutex));
-  }
-}
-
-void Judge::check_alive(WatchedMutex& mutex, BootTime claim_end) {
-  if (mutex.said_dead && claim_end > mutex.claim_end) {
-    wrong("a lease is renewed although its holder is not alive", whose(mutex));
   }
 }
 

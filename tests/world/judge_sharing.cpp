@@ -30,61 +30,20 @@ void Judge::check_shared(WatchedMutex& mutex, int thread) {
   if (prompt() && mutex.locked > 0 && mutex.holder != thread) {
     wrong("two threads have locked one mutex", whose(mutex));
   }
-  if (mutex.locked > 0 || !mutex.owned) return;
-  const bool taken = mutex.owned_since != mutex.acquired_since;
-  mutex.acquired_since = mutex.owned_since;
-  mutex.handed_over = taken ? 0 : mutex.handed_over + 1;
-  if (!taken) check_hand_over(mutex);
-}
-
-// Options::handover_limit: "that is only done within ttl / 2 of when the lease
-// was taken ... A mutex with keep_row, kept data, max_hold or without
-// auto_renew takes a new lease each time.  So does any mutex after
-// guarded_write(), condition_check() or a renew() with changes."
-void Judge::check_hand_over(const WatchedMutex& mutex) {
-  const std::string what = whose(mutex);
-  if (mutex.handed_over > mutex.handover_limit) {
-    wrong("a lease is handed over too often", what);
-  }
-  if (mutex.tied) wrong("a lease that may not be is handed over", what);
-  if (!prompt() || may_be_held_up(mutex)) return;
-  const Time now = World::the().now();
-  const nanoseconds held = now - mutex.owned_since;
-  const nanoseconds left = mutex.claim_end - mutex.process->host->boot(now);
-  const nanoseconds half = mutex.ttl / 2;
-  if (held > half + mutex.ttl / 50 + scheduling() ||
-      left + scheduling() < half) {
-    wrong("a lease is handed over too late", what);
-  }
-}
-
-bool Judge::may_be_held_up(const WatchedMutex& mutex) const {
-  return mutex.owned_clock.process == nullptr ||
-         mutex.owned_clock.kept() > nanoseconds::zero();
 }
 
 // lock() has returned: "the lock is ours".
 void Judge::check_owned(const WatchedMutex& mutex) {
-  // The thread before had lost it when it unlocked it.
-  if (prompt() && !mutex.owned && mutex.locked == 1 && !mutex.gone &&
-      !mutex.table->closed && mutex.last_owned < mutex.unlocked) {
-    wrong("a lock that is lost is handed over", whose(mutex));
-  }
   if (mutex.owned || is_loss_expected(mutex) || mutex.table->closed) return;
   if (mutex.owned_since == kNever || mutex.gone) return;
   wrong("lock() returns, and the lock is not owned", whose(mutex));
 }
 
-// Options::recursive: "Locking again fails with Errc::lease_lost if the lock
-// was lost meanwhile."  And: "The destructor ends a wait in another thread".
-void Judge::check_locked_again(const Call& call, const Result& result) {
+// "The destructor ends a wait in another thread".
+void Judge::check_got(const Call& call, const Result& result) {
   const WatchedMutex& mutex = *call.mutex;
-  if (!call.gets_lock || !result.got || !prompt()) return;
-  const std::string what = whose(mutex);
-  if (call.again && !call.owned && mutex.unlocked < call.since.began) {
-    wrong("a lock that is lost is locked again", what);
-  }
-  if (mutex.gone) wrong("a call gets the lock of a mutex that is gone", what);
+  if (!call.gets_lock || !result.got || !prompt() || !mutex.gone) return;
+  wrong("a call gets the lock of a mutex that is gone", whose(mutex));
 }
 
 // "True while the lease is certainly ours": so not before it is locked, nor
@@ -104,6 +63,11 @@ void Judge::check_idle(WatchedMutex& mutex) {
 // automatically.  After that it is lost at the end of its lease, unless renew()
 // is called."
 void Judge::check_longest_hold(const WatchedMutex& mutex) {
+  // stop_renewing(): "It stays ours until its lease ends, and is then lost,
+  // unless renew() is called."
+  if (mutex.claim_end > mutex.ends_by) {
+    wrong("a lease is renewed after stop_renewing()", whose(mutex));
+  }
   if (mutex.longest_hold == nanoseconds::max() || mutex.renewed_by_hand) return;
   const nanoseconds held = World::the().now() - mutex.owned_since;
   const nanoseconds allowed = mutex.longest_hold + mutex.longest_hold / 50 +

@@ -134,9 +134,8 @@ void Judge::check_free(const Call& call, const Result& result) {
 
 // --- Patience ----------------------------------------------------------------
 
-// Options::patience: "It counts from the first error since a request of any
-// thread of this mutex last succeeded.  When the time is up, the error is
-// reported to all threads that wait in lock()."
+// Options::patience: "The time starts with the first error since any thread's
+// request for this mutex last succeeded, or with the call if that is later."
 void Judge::check_patience_ends(const Call& call) {
   if (!call.for_ever || call.mutex == nullptr) return;
   const WatchedMutex& mutex = *call.mutex;

@@ -271,7 +271,6 @@ void Program::make_any_of(OwnTable& own, const Options& like) {
   Options each = like;
   each.on_lost = nullptr;
   each.on_danger = nullptr;
-  each.alive = nullptr;
   each.table = own.table;
   each.keep_row = true;
   ddbmutex::AnyOfOptions options;
@@ -344,10 +343,6 @@ Options Program::draw_options(Random& random) {
     options.attributes.push_back(number);
   }
   if (random.chance(0.1)) options.keep_data = random.chance(0.5);
-  options.recursive = random.chance(0.2);
-  if (random.chance(0.3)) {
-    options.handover_limit = static_cast<int>(random.below(20));
-  }
   options.owner = "program " + std::to_string(own_.number);
   return options;
 }
@@ -478,9 +473,6 @@ void Program::draw_callbacks(Random& random, Options& options,
   if (random.chance(0.2)) {
     options.on_danger = [this, mutex] { in_danger(mutex); };
   }
-  if (options.auto_renew && random.chance(0.1)) {
-    options.alive = [this, mutex] { return asked(mutex); };
-  }
 }
 
 namespace {
@@ -516,16 +508,6 @@ void Program::in_danger(OwnMutex* mutex) {
   judge_.in_danger(*mutex->watched);
   const InCallback guard(judge_, *mutex->watched);
   react(*mutex, Random(own_.seed, kOfCallbacks, callbacks_++));
-}
-
-bool Program::asked(OwnMutex* mutex) {
-  const Outside outside;
-  const InCallback guard(judge_, *mutex->watched);
-  Random random(own_.seed, kOfCallbacks, callbacks_++);
-  if (random.chance(0.1)) react(*mutex, random);
-  const bool alive = random.chance(0.9);
-  judge_.asked(*mutex->watched, alive);
-  return alive;
 }
 
 void Program::react(OwnMutex& mutex, Random random) {
@@ -565,8 +547,6 @@ Result Program::call(Call call, bool throws, const Make& make) {
     check_secrets(result.text);
   } catch (const std::bad_alloc&) {
     result.code = std::make_error_code(std::errc::not_enough_memory);
-  } catch (const ClockFails&) {
-    result.code = std::make_error_code(std::errc::io_error);
   } catch (const std::exception& error) {
     judge_.wrong("an exception of another type", what + ": " + error.what());
   }

@@ -66,9 +66,6 @@ using OwnMutexPtr = std::shared_ptr<OwnMutex>;
 // An AnyOf's `accept` takes at most so long.
 constexpr std::chrono::milliseconds kSlowAccept{50};
 
-// What a clock of a program's own throws.
-struct ClockFails {};
-
 // One step of a thread, or a callback.
 struct Turn {
   int thread = 0;
@@ -110,7 +107,6 @@ class Program {
   }
   void rest(nanoseconds time);
   void told(ddbmutex::Loss why, OwnMutex* mutex);
-  bool asked(OwnMutex* mutex);
   void in_danger(OwnMutex* mutex);
   void react(OwnMutex& mutex, Random random);
   OwnMutexPtr pointer_to(OwnMutex* mutex) const;

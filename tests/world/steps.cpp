@@ -41,22 +41,6 @@ struct WallClock {
   }
 };
 
-// A clock that counts in an unsigned type, and may throw.
-struct OddClock {
-  using duration = std::chrono::duration<std::uint64_t, std::micro>;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<OddClock>;
-  [[maybe_unused]] static constexpr bool is_steady = false;
-  static inline thread_local ddbmutex::BootTime fails_from{};
-  static time_point now() {
-    const ddbmutex::BootTime now = BootClock::now();
-    if (now >= fails_from) throw ClockFails();
-    return time_point(
-        std::chrono::duration_cast<duration>(now.time_since_epoch()));
-  }
-};
-
 // Whether the call is to throw, for functions without a default for `ec`.
 bool throws(const std::error_code& ec) {
   return &ec == &ddbmutex::detail::throws();
@@ -158,19 +142,15 @@ void Steps::hold() {
 
 bool Steps::lock_somehow(bool for_ever) {
   static constexpr Step kForms[] = {
-      {40, &Steps::lock},
-      {10, &Steps::try_lock},
-      {25, &Steps::try_lock_for},
-      {5, &Steps::try_lock_for_ever},
-      {5, &Steps::try_lock_until},
-      {5, &Steps::try_lock_until_wall},
-      {5, &Steps::try_lock_until_odd},
-      {5, &Steps::try_lock_past_lease},
+      {40, &Steps::lock},          {10, &Steps::try_lock},
+      {25, &Steps::try_lock_for},  {5, &Steps::try_lock_for_ever},
+      {5, &Steps::try_lock_until}, {5, &Steps::try_lock_until_wall},
   };
   static constexpr Step kBounded[] = {
-      {10, &Steps::try_lock},           {20, &Steps::try_lock_for},
-      {5, &Steps::try_lock_until},      {2, &Steps::try_lock_until_odd},
-      {2, &Steps::try_lock_past_lease},
+      {10, &Steps::try_lock},
+      {20, &Steps::try_lock_for},
+      {5, &Steps::try_lock_until},
+      {4, &Steps::try_lock_until_wall},
   };
   if (for_ever) {
     program_.unlock_all(turn_.thread);
@@ -269,42 +249,13 @@ void Steps::try_lock_until() {
 
 void Steps::try_lock_until_wall() {
   const nanoseconds time = turn_.random.spread(milliseconds(1), seconds(60));
-  Call call = locking("try_lock_until(wall clock in " + ms_text(time) + ")");
-  call.open_ended = call.waits = true;
-  attempt_until(call, WallClock::now() + time);
-}
-
-void Steps::try_lock_until_odd() {
-  const nanoseconds time = turn_.random.one_of<nanoseconds>(
-      {-seconds(5), turn_.random.spread(milliseconds(1), seconds(10))});
   Call call = locking_within(
-      "try_lock_until(odd clock in " + ms_text(time) + ")", time, turn_);
+      "try_lock_until(wall clock in " + ms_text(time) + ")", time, turn_);
   call.of_one_try = of_one_try(turn_);
-  call.clock_may_fail = turn_.random.chance(0.5);
-  OddClock::fails_from = ddbmutex::BootTime::max();
-  const auto until =
-      OddClock::now() +
-      std::chrono::duration_cast<std::chrono::microseconds>(time);
-  if (call.clock_may_fail) {
-    // It fails at the latest when it would show that the time is up.
-    const nanoseconds works = turn_.random.spread(nanoseconds(100), seconds(5));
-    OddClock::fails_from =
-        BootClock::now() + (call.waits ? std::min(works, time) : works);
-  }
-  attempt_until(call, until);
-}
-
-void Steps::try_lock_past_lease() {
-  const nanoseconds time = turn_.random.spread(milliseconds(1), seconds(5));
-  Call call = locking("try_lock_past_lease(" + ms_text(time) + ")");
-  call.open_ended = call.waits = true;
-  // The lease that it finds may be that of a program with a longer ttl.
-  const nanoseconds lease = 4 * nanoseconds(program_.plan_.ttl);
-  // It may stand in line first.
-  call.limit = lease + lease / 20 + 2 * time + of_one_try(turn_);
-  attempt(call, [&](DdbMutex& mutex, std::error_code& ec) {
-    return mutex.try_lock_past_lease(ms(time), ec);
-  });
+  // The clock may be set before the call reads it.
+  call.open_ended = !program_.judge_.prompt();
+  if (call.open_ended) call.limit = nanoseconds::max();
+  attempt_until(call, WallClock::now() + time);
 }
 
 void Steps::any_of() {
@@ -402,11 +353,13 @@ void Steps::work(bool is_choosy) {
 
 void Steps::while_held() {
   static constexpr Step kSteps[] = {
-      {30, &Steps::act},          {50, &Steps::stay},      {5, &Steps::renew},
-      {3, &Steps::renew_changes}, {5, &Steps::ensure},     {5, &Steps::require},
-      {5, &Steps::ask},           {3, &Steps::lock_again}, {10, &Steps::write},
-      {3, &Steps::write_oneself}, {3, &Steps::cancel},     {2, &Steps::inspect},
-      {2, &Steps::force_unlock},
+      {30, &Steps::act},         {50, &Steps::stay},
+      {5, &Steps::renew},        {3, &Steps::renew_changes},
+      {5, &Steps::ensure},       {5, &Steps::require},
+      {5, &Steps::ask},          {3, &Steps::lock_again},
+      {10, &Steps::write},       {3, &Steps::write_oneself},
+      {3, &Steps::cancel},       {2, &Steps::inspect},
+      {2, &Steps::force_unlock}, {3, &Steps::stop_renewing},
   };
   act();
   for (auto left = turn_.random.below(4); left > 0; left--) {
@@ -465,6 +418,17 @@ void Steps::renew() {
   });
 }
 
+void Steps::stop_renewing() {
+  Call call;
+  call.what = "stop_renewing()";
+  call.limit = nanoseconds::zero();
+  call.stops_renewing = true;
+  program_.call(turn_, call, [](DdbMutex& mutex, std::error_code&) {
+    mutex.stop_renewing();
+    return true;
+  });
+}
+
 // "What was stored when the lock was taken, with the changes made since."
 void Steps::check_data(const Changes& changes, Time began) {
   const OwnMutex& own = *turn_.mutex;
@@ -486,7 +450,7 @@ void Steps::renew_changes() {
   if (turn_.random.chance(0.3)) changes.remove.push_back("shoe");
   Call call;
   call.what = "renew(changes)";
-  call.renews = call.ties = true;
+  call.renews = call.changes = true;
   call.limit = of_patience(turn_);
   const Time began = World::the().now();
   const Result result =
@@ -569,7 +533,7 @@ void Steps::write() {
   Call call;
   call.what = "guarded_write()";
   // It renews the lease if the row is not ours.
-  call.ties = call.renews = true;
+  call.renews = true;
   call.has_condition = turn_.random.chance(0.1);
   // "Transient errors are retried for `patience`, but for at most 9 minutes."
   // After that it renews a lock that seems to be lost.
@@ -597,7 +561,6 @@ void Steps::write_oneself() {
   std::string check;
   Call call;
   call.what = "condition_check()";
-  call.ties = true;
   const Result result =
       program_.call(turn_, call, [&](DdbMutex& mutex, std::error_code& ec) {
         check = mutex.condition_check(ec);

@@ -42,8 +42,6 @@ class Steps {
   void try_lock_for_ever();
   void try_lock_until();
   void try_lock_until_wall();
-  void try_lock_until_odd();
-  void try_lock_past_lease();
   void any_of();
   void take_any_of(const OwnTable& table,
                    std::unique_ptr<ddbmutex::DdbMutex>& any);
@@ -54,6 +52,7 @@ class Steps {
   void act();
   void stay();
   void renew();
+  void stop_renewing();
   void renew_changes();
   void check_data(const ddbmutex::Changes& changes, Time began);
   void ensure();

@@ -64,7 +64,6 @@ struct WatchedMutex {
   bool hears_losses = false;
   bool hears_dangers = false;
   nanoseconds safe_time{};
-  int handover_limit = 0;
   // How long it is held if nobody calls renew(); max(): for ever.
   nanoseconds longest_hold = nanoseconds::max();
   bool is_renewed = false;  // For as long as it is held.
@@ -84,8 +83,7 @@ struct WatchedMutex {
   // --- The lease ---
   bool owned = false;  // When the judge looked last.
   Time owned_since = kNever;
-  Stopwatch owned_clock;  // Started then.
-  Time last_owned{};
+  Stopwatch owned_clock;    // Started then.
   nanoseconds paused{};     // How long its host had been paused at owned_since.
   BootTime claim_end{};     // When the judge saw it owned last.
   std::string proof;        // The row's proof at owned_since.
@@ -101,15 +99,15 @@ struct WatchedMutex {
   };
   std::deque<Earlier> earlier;
   bool renewed_by_hand = false;
+  bool stopped_renewing = false;
+  // The lease ends then at the latest, as it is not renewed.
+  BootTime ends_by = BootTime::max();
   bool data_unsure = false;  // Changes of it may have been stored or not.
   Stopwatch idle;  // Runs while it is owned although no thread has locked it.
 
   // --- Threads that share it ---
-  int locked = 0;                // How often its program has locked it.
-  int holder = -1;               // The thread that locked it last.
-  Time acquired_since = kNever;  // `owned_since` when a thread last got it.
-  int handed_over = 0;           // How often this lease was handed over.
-  bool tied = false;             // This lease must not be handed over.
+  int locked = 0;   // How often its program has locked it.
+  int holder = -1;  // The thread that locked it last.
 
   // --- Letting go ---
   Time unlocked{};  // When an unlock of it began last.
@@ -126,10 +124,6 @@ struct WatchedMutex {
   // The boot time from which the lease is in danger; max(): it is in none.
   BootTime danger_since = BootTime::max();
   bool danger_told = false;
-  // The last answer of Options::alive was no, and the lease was not renewed by
-  // hand since.
-  bool said_dead = false;
-  Time asked{};  // When Options::alive was asked last.
 };
 
 // A call of a program that is under way.
@@ -150,17 +144,17 @@ struct Call {
   bool for_ever = false;         // It waits for ever, as lock() does.
   bool lets_go = false;          // It unlocks the mutex.
   bool renews = false;           // It renews the lease.
-  bool ties = false;             // Its lease is not handed over.
+  bool changes = false;          // It changes what is stored.
+  bool stops_renewing = false;   // It is stop_renewing().
   nanoseconds ensures{};         // So much remains if it succeeds.
   bool any_of = false;           // It is a call of AnyOf,
   bool is_choosy = false;        // which wants no work that is done.
   nanoseconds request_timeout{}, longest_poll{};  // Of that AnyOf.
   bool in_callback = false;
-  bool again = false;           // Its thread has locked the mutex already.
-  bool has_condition = false;   // A guarded write with a condition of its own.
-  bool bad_option = false;      // Errc::bad_option is a right answer.
-  bool needs_key = false;       // It fails if the table has another key.
-  bool clock_may_fail = false;  // It reads a clock of the program's own.
+  bool again = false;          // Its thread has locked the mutex already.
+  bool has_condition = false;  // A guarded write with a condition of its own.
+  bool bad_option = false;     // Errc::bad_option is a right answer.
+  bool needs_key = false;      // It fails if the table has another key.
   // What list() has told: how often each name.
   const std::map<std::string, int>* listed = nullptr;
 
