@@ -3,7 +3,6 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>

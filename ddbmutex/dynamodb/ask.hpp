@@ -18,10 +18,8 @@
 #ifndef DDBMUTEX_ASK_HPP
 #define DDBMUTEX_ASK_HPP
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
