@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(wait_in_line_and_for_no_answer_is_not_told_as_busy) {
   options.request_timeout = 20s;
   DdbMutex mutex("x", options);
   mutex.lock();
-  Aside aside([&] { (void)mutex.try_lock_for(2s); });
+  Aside aside([&] { (void)mutex.try_lock_for(4s); });
   BOOST_TEST_REQUIRE(aside.rests());
   mutex.unlock();
   BOOST_TEST(aside.thrown() == words(Errc::timed_out));

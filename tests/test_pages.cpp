@@ -266,7 +266,7 @@ BOOST_FIXTURE_TEST_CASE(recipe_of_a_dead_holder_finds_out_whether_it_lives,
   Whereabouts where = at(engine());
   where.table = table();
   options.table = table_at(where);
-  options.ttl = std::chrono::seconds(8);
+  options.ttl = std::chrono::seconds(4);
   options.renew_after = std::chrono::milliseconds(500);
   options.owner = "far-away:7";
   ddbmutex::DdbMutex alive("dead-holder", options);

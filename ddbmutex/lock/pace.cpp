@@ -26,7 +26,8 @@ constexpr std::chrono::milliseconds kPause{500};
 constexpr std::chrono::milliseconds kShortestDelay{5};
 // The longest delay of a renewal or release, as a part of the time left.
 constexpr int kLongestPart = 2;
-// Of a renewal that was throttled: about 50 retries fit into half a lease.
+// Of a renewal that was throttled: in half a lease of a minute it is retried 40
+// times.
 constexpr int kLongestPartThrottled = 8;
 
 // The last request of a take needs two round trips: at least this long where
