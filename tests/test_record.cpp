@@ -102,7 +102,8 @@ Request request(Verb verb) {
   request.earliest = ServiceTime(1'799'999'998'000'000'000);
   request.token = 7;
   if (verb == Verb::renew) request.own = {ServiceTime(5), ServiceTime(6)};
-  if (verb == Verb::force) request.seen = {"theirs", ServiceTime(77)};
+  if (verb == Verb::force || verb == Verb::wait)
+    request.seen = {"theirs", ServiceTime(77)};
   return request;
 }
 
@@ -139,7 +140,7 @@ const std::string kCanCount =
 const std::string kKeptFreeOrOver =
     "attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
     " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
-    " AND attribute_not_exists(#ttl)" +
+    " AND attribute_not_exists(#ttl) AND attribute_not_exists(#waiting)" +
     kCanCount + ") OR (" + kOver + kCanCount + " AND #uuid <> :uuid)";
 
 }  // namespace
@@ -251,6 +252,7 @@ BOOST_AUTO_TEST_CASE(renewal_moves_only_expires_and_ttl_of_its_own_version) {
   BOOST_TEST(has(of_kept, R"("ReturnValues":"ALL_NEW")"), of_kept);
 }
 
+// It also asks whether another host waits.
 BOOST_AUTO_TEST_CASE(release_deletes_whatever_version_bears_its_uuid) {
   const std::string condition = R"("ConditionExpression":"#uuid = :uuid",)"
                                 R"("ExpressionAttributeNames":{)";
@@ -258,15 +260,40 @@ BOOST_AUTO_TEST_CASE(release_deletes_whatever_version_bears_its_uuid) {
              kKey + condition +
                  R"("#uuid":"uuid"},)"
                  R"("ExpressionAttributeValues":{":uuid":{"S":"mine"}})" +
-                 kTellsRow);
+                 R"(,"ReturnValues":"ALL_OLD")" + kTellsRow);
   // It marks a row that is kept as free.
   BOOST_TEST(body_of(kept(), request(Verb::release)) ==
-             kKey + R"("UpdateExpression":"SET #expires = :released",)" +
+             kKey +
+                 R"("UpdateExpression":"SET #expires = :released)"
+                 R"( REMOVE #waiting",)" +
                  condition +
-                 R"("#expires":"expires","#uuid":"uuid"},)"
+                 R"("#expires":"expires","#waiting":"waiting","#uuid":"uuid"},)"
                  R"("ExpressionAttributeValues":{":released":{"N":"0"},)"
                  R"(":uuid":{"S":"mine"}})" +
-                 kTellsRow);
+                 R"(,"ReturnValues":"UPDATED_OLD")" + kTellsRow);
+}
+
+// No version changes: neither the holder nor any waiter is disturbed.
+BOOST_AUTO_TEST_CASE(waiter_writes_nothing_but_that_it_waits) {
+  const std::string update =
+      kKey + R"("UpdateExpression":"SET #waiting = :owner",)"
+             R"("ConditionExpression":"#uuid = :seen_uuid AND )";
+  const std::string values = R"("ExpressionAttributeValues":{)"
+                             R"(":owner":{"S":"host:42"},)"
+                             R"(":seen_uuid":{"S":"theirs"})";
+  BOOST_TEST(body_of(deleted(), request(Verb::wait)) ==
+             update +
+                 R"x(attribute_not_exists(#waiting)",)x"
+                 R"("ExpressionAttributeNames":{"#waiting":"waiting",)"
+                 R"("#uuid":"uuid"},)" +
+                 values + "}" + kTellsRow);
+  BOOST_TEST(
+      body_of(kept(), request(Verb::wait)) ==
+      update +
+          R"x(#expires > :released AND attribute_not_exists(#waiting)",)x"
+          R"("ExpressionAttributeNames":{"#waiting":"waiting",)"
+          R"("#uuid":"uuid","#expires":"expires"},)" +
+          values + R"(,":released":{"N":"0"}})" + kTellsRow);
 }
 
 // --- Kept rows ---------------------------------------------------------------
@@ -276,12 +303,13 @@ BOOST_AUTO_TEST_CASE(take_of_a_kept_row_updates_it_and_counts) {
       body_of(kept(), request(Verb::take)) ==
       kKey +
           R"("UpdateExpression":"SET #uuid = :uuid, #expires = :expires, )"
-          R"(#lease = :lease, #owner = :owner ADD #token :one REMOVE #ttl",)"
-          R"("ConditionExpression":"()" +
+          R"(#lease = :lease, #owner = :owner ADD #token :one )"
+          R"(REMOVE #ttl, #waiting","ConditionExpression":"()" +
           kKeptFreeOrOver +
           R"(","ExpressionAttributeNames":{"#uuid":"uuid",)"
           R"("#expires":"expires","#lease":"lease","#owner":"owner",)"
-          R"("#token":"token","#ttl":"ttl"},"ExpressionAttributeValues":{)"
+          R"("#token":"token","#ttl":"ttl","#waiting":"waiting"},)"
+          R"("ExpressionAttributeValues":{)"
           R"(":uuid":{"S":"mine"},":expires":{"N":"1800000060000000001"},)"
           R"(":lease":{"N":"12345"},":owner":{"S":"host:42"},)"
           R"(":one":{"N":"1"},":no_token":{"N":"0"},)"
@@ -301,12 +329,16 @@ BOOST_AUTO_TEST_CASE(take_that_must_find_a_row_makes_none) {
 }
 
 BOOST_AUTO_TEST_CASE(changes_of_a_kept_row_ask_for_its_token) {
-  const std::string changes =
-      R"(, #set0 = :set0, #set1 = :set1 REMOVE #removed0, #removed1",)";
+  const auto changes = [](const char* removed_before) {
+    return R"(, #set0 = :set0, #set1 = :set1 REMOVE )" +
+           std::string(removed_before) + R"(#removed0, #removed1",)";
+  };
   for (const Verb verb : {Verb::release, Verb::renew}) {
     const std::string body = body_of(kept(), with_changes(verb));
-    BOOST_TEST(has(body, changes + R"("ConditionExpression":"#uuid = :uuid)"),
-               body);
+    const char* before = verb == Verb::release ? "#waiting, " : "";
+    BOOST_TEST(
+        has(body, changes(before) + R"("ConditionExpression":"#uuid = :uuid)"),
+        body);
     BOOST_TEST(has(body, R"( AND #token = :token")"), body);
     BOOST_TEST(has(body, R"(":token":{"N":"7"})"), body);
     BOOST_TEST(has(body, R"("#set0":"state","#set1":"data",)"
@@ -316,7 +348,7 @@ BOOST_AUTO_TEST_CASE(changes_of_a_kept_row_ask_for_its_token) {
                body);
   }
   const std::string body = body_of(deleted(), with_changes(Verb::renew));
-  BOOST_TEST(has(body, changes), body);
+  BOOST_TEST(has(body, changes("")), body);
   BOOST_TEST(!has(body, "token"), body);
 }
 
@@ -361,13 +393,16 @@ BOOST_AUTO_TEST_CASE(force_frees_exactly_the_version_that_was_seen) {
       R"(#expires = :seen_expires)";
   const std::string values =
       R"(":seen_uuid":{"S":"theirs"},":seen_expires":{"N":"77"}})" + kTellsRow;
-  BOOST_TEST(body_of(kept(), request(Verb::force)) ==
-             kKey + R"("UpdateExpression":"SET #expires = :released",)" +
-                 condition +
-                 R"(","ExpressionAttributeNames":{"#expires":"expires",)"
-                 R"("#uuid":"uuid"},"ExpressionAttributeValues":{)"
-                 R"(":released":{"N":"0"},)" +
-                 values);
+  BOOST_TEST(
+      body_of(kept(), request(Verb::force)) ==
+      kKey +
+          R"("UpdateExpression":"SET #expires = :released)"
+          R"( REMOVE #waiting",)" +
+          condition +
+          R"(","ExpressionAttributeNames":{"#expires":"expires",)"
+          R"("#waiting":"waiting","#uuid":"uuid"},"ExpressionAttributeValues":{)"
+          R"(":released":{"N":"0"},)" +
+          values);
   // A row with a token is never deleted.
   BOOST_TEST(body_of(deleted(), request(Verb::force)) ==
              kKey + condition +
@@ -498,8 +533,8 @@ BOOST_AUTO_TEST_CASE(attributes_of_every_type_are_taken) {
 }
 
 BOOST_AUTO_TEST_CASE(name_of_the_record_or_the_key_is_refused) {
-  for (const char* name :
-       {"uuid", "expires", "lease", "owner", "ttl", "token", "data"}) {
+  for (const char* name : {"uuid", "expires", "lease", "owner", "ttl", "token",
+                           "data", "waiting"}) {
     BOOST_TEST(has(wrong({text(name, "x")}), "of the record"), name);
   }
   BOOST_TEST(has(wrong({text("name", "x")}), "the table's key"));

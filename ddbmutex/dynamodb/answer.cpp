@@ -408,7 +408,8 @@ void BodyReader::read_success(Value body) {
   }
   if (answer.action == Action::get_item) {
     read_item_of(body, "Item");
-  } else if (answer.action == Action::update_item) {
+  } else if (answer.action == Action::update_item ||
+             answer.action == Action::delete_item) {
     read_item_of(body, "Attributes");
   } else if (!members.needed.empty() && reader != nullptr) {
     reader(body, wanted, answer);

@@ -11,6 +11,7 @@
 //   ttl      N  seconds since the epoch, for DynamoDB's own clean-up; not on
 //               kept rows
 //   token    N  on kept rows: how often the lock has been taken
+//   waiting  S  a waiter has missed its turn; its owner, for people
 //   data     B  the user's, if there is any; other attributes may be the user's
 //               too
 //
@@ -41,8 +42,9 @@ constexpr std::chrono::hours kCleanUpAfter{24};
 constexpr std::int64_t kLastToken = 9'000'000'000'000'000'000;
 
 constexpr dynamodb::AttributeNames kDdblockNames = {
-    {"uuid", "uuid"},   {"expires", "expires"}, {"lease", "lease"},
-    {"owner", "owner"}, {"token", "token"},     {"ttl", "ttl"}};
+    {"uuid", "uuid"},      {"expires", "expires"}, {"lease", "lease"},
+    {"owner", "owner"},    {"token", "token"},     {"ttl", "ttl"},
+    {"waiting", "waiting"}};
 
 constexpr Expressions kDeletedRows = {
     /*record=*/
@@ -50,7 +52,9 @@ constexpr Expressions kDeletedRows = {
     " #owner = :owner, #ttl = :ttl",
     /*renew=*/"SET #expires = :expires, #ttl = :ttl",
     /*release=*/"",  // The row is deleted.
-    /*take_end=*/"",
+    /*take_end=*/" REMOVE #waiting",
+    /*release_end=*/"",
+    /*wait=*/"SET #waiting = :owner",
     /*has_own_version=*/"#uuid = :uuid AND #expires IN (:own)",
     /*is_ours=*/"#uuid = :uuid",
     /*and_held=*/" AND #expires > :released",
@@ -62,7 +66,8 @@ constexpr Expressions kDeletedRows = {
     // the operator looked at it.
     /*is_seen=*/
     "#uuid = :seen_uuid AND #expires = :seen_expires"
-    " AND attribute_not_exists(#token)"};
+    " AND attribute_not_exists(#token)",
+    /*may_wait=*/"#uuid = :seen_uuid AND attribute_not_exists(#waiting)"};
 
 // A take that arrives late can restore an old uuid after others had the lock,
 // but the token has moved on.
@@ -71,13 +76,18 @@ constexpr Expressions kKeptRows = {
     "SET #uuid = :uuid, #expires = :expires, #lease = :lease, #owner = :owner",
     /*renew=*/"SET #expires = :expires",
     /*release=*/"SET #expires = :released",
-    /*take_end=*/" ADD #token :one REMOVE #ttl",
+    /*take_end=*/" ADD #token :one REMOVE #ttl, #waiting",
+    /*release_end=*/" REMOVE #waiting",
+    /*wait=*/"SET #waiting = :owner",
     /*has_own_version=*/"#uuid = :uuid AND #expires IN (:own)",
     /*is_ours=*/"#uuid = :uuid",
     /*and_held=*/" AND #expires > :released AND #token = :token",
     /*and_change=*/" AND #token = :token",
     /*or_stale=*/" OR (#uuid = :seen_uuid AND #expires = :seen_expires)",
-    /*is_seen=*/"#uuid = :seen_uuid AND #expires = :seen_expires"};
+    /*is_seen=*/"#uuid = :seen_uuid AND #expires = :seen_expires",
+    /*may_wait=*/
+    "#uuid = :seen_uuid AND #expires > :released"
+    " AND attribute_not_exists(#waiting)"};
 
 class Ddblock final : public Layout {
  public:
@@ -114,6 +124,7 @@ bool needs_uuid(std::string_view name) {
 }
 
 const char* Ddblock::read(const Item& item, Row& row) const {
+  row.waited_for = dynamodb::find(item, "waiting") != nullptr;
   if (const Attribute* token = dynamodb::find(item, "token")) {
     row.has_token = true;
     const auto number = parse_number(token);
@@ -137,7 +148,7 @@ const char* Ddblock::read(const Item& item, Row& row) const {
 constexpr char kIsBare[] =
     "attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
     " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
-    " AND attribute_not_exists(#ttl)";
+    " AND attribute_not_exists(#ttl) AND attribute_not_exists(#waiting)";
 
 // The lease of a record is over.  A row that read() rejects never counts as
 // over, so this asks for types and bounds as far as it can.

@@ -49,12 +49,15 @@ constexpr Expressions calendar_rows(const char* record) {
           /*renew=*/"SET #expires = :expires",
           /*release=*/"SET #expires = :released",
           /*take_end=*/"",
+          /*release_end=*/"",
+          /*wait=*/"",
           /*has_own_version=*/"#uuid = :uuid AND #expires IN (:own)",
           /*is_ours=*/"#uuid = :uuid",
           /*and_held=*/" AND #expires > :released",
           /*and_change=*/"",
           /*or_stale=*/" OR (#uuid = :seen_uuid AND #expires = :seen_expires)",
-          /*is_seen=*/"#uuid = :seen_uuid AND #expires = :seen_expires"};
+          /*is_seen=*/"#uuid = :seen_uuid AND #expires = :seen_expires",
+          /*may_wait=*/""};
 }
 
 constexpr Expressions kLockclientRows = calendar_rows(
@@ -261,6 +264,8 @@ constexpr Expressions kVersionRows = {
     /*renew=*/"SET #version = :version",
     /*release=*/"SET #released = :is_released",
     /*take_end=*/" REMOVE #released",
+    /*release_end=*/"",
+    /*wait=*/"",
     /*has_own_version=*/
     "#version IN (:own) AND attribute_not_exists(#released)",
     /*is_ours=*/"begins_with(#version, :our_prefix)",
@@ -268,7 +273,8 @@ constexpr Expressions kVersionRows = {
     /*and_change=*/"",
     /*or_stale=*/" OR #version = :seen_version",
     /*is_seen=*/
-    "#version = :seen_version AND attribute_not_exists(#released)"};
+    "#version = :seen_version AND attribute_not_exists(#released)",
+    /*may_wait=*/""};
 
 class VersionLayout final : public Layout {
  public:

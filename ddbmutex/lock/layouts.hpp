@@ -33,17 +33,22 @@ class RequestBody;
 // for the list of Request::own.
 struct Expressions {
   // Updates:
-  const char* record;    // The SET of a take.  A PutItem stores the same.
-  const char* renew;     // A renewal's.
-  const char* release;   // Frees a row that is kept.
-  const char* take_end;  // What a take does after its SET.
+  const char* record;       // The SET of a take.  A PutItem stores the same.
+  const char* renew;        // A renewal's.
+  const char* release;      // Frees a row that is kept.
+  const char* take_end;     // What a take does after its SET.
+  const char* release_end;  // The same of a release.
+  // Tells the holder that a host waits; "" in layouts of other libraries, whose
+  // programs do not know such an attribute.
+  const char* wait;
   // Conditions:
   const char* has_own_version;  // The row has one of Request::own.
   const char* is_ours;          // The row has any version of ours.
   const char* and_held;         // After is_ours: and it is not released.
   const char* and_change;       // After both, if the user's attributes change.
   const char* or_stale;         // After a take's other conditions.
-  const char* is_seen;  // The row has the version that the operator saw.
+  const char* is_seen;   // The row has the version that the operator saw.
+  const char* may_wait;  // It has the uuid that a waiter saw, and no waiter.
 };
 
 class Layout {

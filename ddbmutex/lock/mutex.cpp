@@ -13,6 +13,8 @@
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/waiting.hpp"
 #include "../dynamodb/ask.hpp"
+#include "layouts.hpp"
+#include "requests.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -44,6 +46,8 @@ class Mutex::Acquisition {
 
   // Returns false if the call has ended without the turn.
   bool wait_for_turn();
+  // The same, if the turn is left to other hosts.
+  bool wait_for_others();
   void begin();
   void take();
 
@@ -70,6 +74,7 @@ class Mutex::Acquisition {
   void warn_of_outage(const Answer& answer, BootTime next,
                       BootTime retry_until);
   bool pause();
+  void say_that_it_waits();
   void judge();
   void explain_wrong_key();
   void become_holder();
@@ -87,12 +92,16 @@ class Mutex::Acquisition {
 
   OneAttempt attempt_;  // None once it is clear what became of it.
   sigv4::Backoff polls_;
+  MissedTurns missed_turns_;
   bool queued_ = false;  // In line, or has the turn and is not the holder yet.
   bool asked_ = false;   // It has had the turn, and has asked DynamoDB.
   bool busy_ = false;    // The lock was another's when last seen.
 };
 
 namespace {
+
+// How often a waiter says that it waits, at most, before it pauses again.
+constexpr int kWordsOfWaiting = 3;
 
 // How long a call may take that tries only once.
 nanoseconds time_of_one_try(const MutexSettings& settings) {
@@ -173,6 +182,21 @@ bool Mutex::Acquisition::wait_for_turn() {
   }
 }
 
+bool Mutex::Acquisition::wait_for_others() {
+  const BootTime until =
+      mutex_.table_.turns_of_others.left_until(settings_.place);
+  while (BootClock::now() < until) {
+    busy_ = true;
+    if (!once_) sigv4::wait_until(std::min(until, end_), &waker_);
+    waker_.clear();  // Before looking for what has woken it.
+    if (ended()) return false;
+    if (!once_ && !time_is_up()) continue;
+    result_.verdict = Verdict::busy;
+    return false;
+  }
+  return true;
+}
+
 void Mutex::Acquisition::leave_queue() {
   const Guard guard(mutex_.mutex_);
   queued_ = false;
@@ -229,7 +253,9 @@ void Mutex::Acquisition::take() {
       continue;
     }
     judge();
-    if (once_ || result_.verdict != Verdict::busy || !pause()) break;
+    if (once_ || result_.verdict != Verdict::busy) break;
+    if (attempt.verdict() == Verdict::busy) say_that_it_waits();
+    if (!pause()) break;
   }
   if (result_.verdict == Verdict::again) {
     attempt_.front().answer().copy_fault_to(result_.answer);
@@ -297,6 +323,33 @@ bool Mutex::Acquisition::pause() {
   if (stale_at > now) until = std::min(until, stale_at);
   sigv4::wait_until(std::min(until, end_), &waker_);
   return !ended() && !time_is_up();
+}
+
+// Says in the row that a host waits, if the lock has gone from one holder to
+// another since the last look.  If it has gone further meanwhile, says it once
+// more: a holder may have the lock for less than a round trip.  Nothing hangs
+// on it, so errors do not count.
+void Mutex::Acquisition::say_that_it_waits() {
+  const RowTarget& place = settings_.place;
+  if (*place.layout->expressions(place.policy).wait == '\0') return;
+  std::unique_ptr<const Row> row = attempt_.front().held().lease.take_row();
+  sigv4::try_with_memory([&] {
+    for (int i = 0; i < kWordsOfWaiting; ++i) {
+      if (row == nullptr || !missed_turns_.misses(*row)) return;
+      Request request;
+      request.verb = Request::Verb::wait;
+      request.seen = {row->uuid, row->expires};
+      sigv4::Text body;
+      write_request(place, request, body);
+      const BootTime within =
+          add_saturating(BootClock::now(), settings_.request_timeout);
+      Answer answer = settings_.client.call(
+          action_of(request.verb, place.policy), body, std::min(within, end_),
+          waker_, nullptr, wanted_of(*place.layout, false));
+      if (answer.fault != Fault::condition_failed) return;
+      row = std::move(reply_to(request.verb, answer, *place.layout).row);
+    }
+  });
 }
 
 // What a run that did not win says of the lock.
@@ -396,7 +449,7 @@ Result Mutex::lock(nanoseconds time, Cancel* cancel) {
     return result;
   }
   Acquisition call(*this, time, cancel, *wait.waker(), result);
-  if (call.wait_for_turn()) call.take();
+  if (call.wait_for_turn() && call.wait_for_others()) call.take();
   return result;
 }
 
@@ -497,6 +550,7 @@ void Mutex::send_release(OneAttempt& one, Result& result) {
   const Verdict verdict = attempt.verdict();
   const Fault fault = had_memory ? attempt.answer().fault : Fault::no_memory;
   result.verdict = verdict;
+  if (attempt.held().lease.waited_for()) leave_next_turn();
   if (verdict == Verdict::released) {
     // If it was refused because the lease was over, its changes are not stored.
     const bool stored = fault == Fault::none || attempt.outcome_unknown() ||
@@ -515,6 +569,16 @@ void Mutex::send_release(OneAttempt& one, Result& result) {
              is_transient(fault)) {
     table_.renewer->finish(one);
   }
+}
+
+// Waiters look every longest_poll, if not sooner.  The random part keeps those
+// that leave their turns to each other from coming back together.
+void Mutex::leave_next_turn() {
+  const nanoseconds longest = settings_->longest_poll;
+  const BootTime at_least = add_saturating(BootClock::now(), longest);
+  table_.turns_of_others.leave(
+      settings_->place,
+      add_saturating(at_least, table_.budget.jitter(longest)));
 }
 
 }  // namespace lock

@@ -26,6 +26,7 @@
 #include "protocol.hpp"
 #include "queue.hpp"
 #include "renewer.hpp"
+#include "turns.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -45,6 +46,7 @@ struct TableState {
   dynamodb::Client& client;  // The renewer's.
   dynamodb::RetryBudget& budget;
   Waits waits;
+  TurnsOfOthers turns_of_others;
 };
 
 class Mutex {
@@ -108,6 +110,7 @@ class Mutex {
   };
 
   void send_release(OneAttempt& one, Result& result);
+  void leave_next_turn();
   const dynamodb::Item& stored_item() const;  // REQUIRES: mutex_ is held.
 
   TableState& table_;

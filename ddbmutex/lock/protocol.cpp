@@ -397,8 +397,9 @@ Verdict Lease::receive_release(const Reply& reply) {
       if (verb_ == Verb::release) may_be_released_ = true;
       return Verdict::again;
     case Reply::Outcome::done:
-      if (verb_ == Verb::release) return Verdict::released;
-      break;
+      if (verb_ != Verb::release) break;
+      waited_for_ = reply.row && reply.row->waited_for;
+      return Verdict::released;
     case Reply::Outcome::refused:
       // An earlier release was applied, or the lease is over and others may
       // have had the row since, or no lease was granted.

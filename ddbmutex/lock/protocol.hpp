@@ -214,6 +214,8 @@ class Lease {
   BootTime time_at_age(std::chrono::nanoseconds age) const;
   // The fencing token; 0 if the row is not kept.  REQUIRES: granted.
   std::int64_t token() const { return token_; }
+  // After `released`: another host waits, as the released row said.
+  bool waited_for() const { return waited_for_; }
   // The row was ours when it was last seen, even if nothing was granted.
   bool row_is_ours() const { return row_is_ours_; }
   // take: the caller needs a new lease.  The row is free and has our uuid, but
@@ -292,6 +294,7 @@ class Lease {
   // The next request is a look: the caller wants one, or a row was missing.
   bool look_first_ = false;
   bool may_be_released_ = false;  // By an earlier release without an answer.
+  bool waited_for_ = false;
 
   // The request in flight, or the last one:
   Call call_ = Call::take;

@@ -65,6 +65,7 @@ Action action_of(Verb verb, const RowPolicy& policy) {
     case Verb::take:
       return policy.takes_by_update() ? Action::update_item : Action::put_item;
     case Verb::renew:
+    case Verb::wait:
       return Action::update_item;
     case Verb::release:
     case Verb::force:
@@ -144,6 +145,9 @@ void RequestBody::write() {
     case Verb::check:
       check();
       break;
+    case Verb::wait:
+      wait();
+      break;
   }
   if (request_.verb != Verb::look) {
     write_words();
@@ -172,7 +176,7 @@ void RequestBody::take() {
 void RequestBody::renew() {
   begin_update();
   add(expressions_.renew);
-  add_changes();
+  add_changes("");
   end_expression();
   begin_condition();
   add(expressions_.has_own_version);
@@ -184,7 +188,7 @@ void RequestBody::release() {
   if (target_.policy.keeps_row) {
     begin_update();
     add(expressions_.release);
-    add_changes();
+    add_changes(expressions_.release_end);
     end_expression();
   }
   begin_condition();
@@ -197,6 +201,7 @@ void RequestBody::force() {
   if (target_.policy.keeps_row) {
     begin_update();
     add(expressions_.release);
+    add(expressions_.release_end);
     end_expression();
   }
   begin_condition();
@@ -208,6 +213,15 @@ void RequestBody::check() {
   begin_condition();
   add(expressions_.is_ours);
   add(expressions_.and_held);
+  end_expression();
+}
+
+void RequestBody::wait() {
+  begin_update();
+  add(expressions_.wait);
+  end_expression();
+  begin_condition();
+  add(expressions_.may_wait);
   end_expression();
 }
 
@@ -274,13 +288,15 @@ void RequestBody::set(const dynamodb::Item& attributes) {
   }
 }
 
-// Adds the user's changes to the update.
-void RequestBody::add_changes() {
+// Adds the user's changes to the update, and `end`, which may be a REMOVE.
+void RequestBody::add_changes(std::string_view end) {
+  if (request_.changes) set(request_.changes->set);
+  add(end);
   if (!request_.changes) return;
-  set(request_.changes->set);
   removed_ = &request_.changes->remove;
   for (std::size_t i = 0; i < removed_->size(); ++i) {
-    add_numbered(i == 0 ? " REMOVE #removed" : ", #removed", i);
+    const bool begins = i == 0 && end.empty();
+    add_numbered(begins ? " REMOVE #removed" : ", #removed", i);
   }
 }
 
@@ -332,9 +348,15 @@ void RequestBody::write_words() {
 // What the answer is to include.
 void RequestBody::write_returned() {
   if (request_.verb == Verb::check) return;
-  const bool updates =
-      request_.verb == Verb::take && action_ == Action::update_item;
-  if (updates || request_.wants_row) json_.name("ReturnValues").text("ALL_NEW");
+  const bool updates = action_ == Action::update_item;
+  const bool takes = request_.verb == Verb::take && updates;
+  // The old values say whether a host waits.
+  const bool asks_who_waits =
+      request_.verb == Verb::release && *expressions_.wait != '\0';
+  if (takes || request_.wants_row) json_.name("ReturnValues").text("ALL_NEW");
+  if (asks_who_waits) {
+    json_.name("ReturnValues").text(updates ? "UPDATED_OLD" : "ALL_OLD");
+  }
   json_.name("ReturnValuesOnConditionCheckFailure").text("ALL_OLD");
 }
 

@@ -51,11 +51,12 @@ class RequestBody {
   void release();
   void force();
   void check();
+  void wait();
 
   void put_record();
   void update_record();
   void set(const dynamodb::Item& attributes);
-  void add_changes();
+  void add_changes(std::string_view end);
   void begin_update();
   void begin_condition();
   void end_expression() { json_.end_text(); }

@@ -61,8 +61,9 @@ struct Row {
   // No value if the record lacks the attribute.
   std::optional<std::chrono::milliseconds> lease;
   LeaseForm form = LeaseForm::unknown;
-  std::string owner;       // Empty if not given.
-  bool has_token = false;  // It has a token, even if the token is malformed.
+  std::string owner;        // Empty if not given.
+  bool waited_for = false;  // A waiter of another host has said so.
+  bool has_token = false;   // It has a token, even if the token is malformed.
   std::int64_t token = 0;
   const char* problem = "";  // "expires is missing"
   dynamodb::Item others;     // All attributes but the record's; `data` is here.
@@ -114,6 +115,7 @@ struct Request {
     look,     // GetItem.
     force,    // An operator frees the lock, if the row has that version.
     check,    // ConditionCheck, which fails unless the record is ours.
+    wait,     // UpdateItem: tells the holder of that uuid that a host waits.
   };
   struct Version {
     std::string uuid;
@@ -128,7 +130,8 @@ struct Request {
   // take: the lock is free if its stored end is before this.
   ServiceTime earliest{1};
   // take: the version that was seen unchanged for its lease.
-  // force: the version that the operator saw.
+  // force: the version that the operator saw.  wait: of the holder; only its
+  // uuid counts.
   std::optional<Version> seen;
   // Our own versions.  A renewal requires one of them; a take accepts them.
   std::vector<ServiceTime> own;

@@ -24,6 +24,11 @@
  *    the condition that the row bears its uuid, is not released and, on kept
  *    rows, has the token of the grant (GUARD). It is applied at any later time,
  *    so it is asked in every state whether it would be.
+ *  - Waiter's word (WAITS): a host that has seen the row held may write that it
+ *    waits, on the condition that the row bears the uuid it saw, is not
+ *    released, and has no such word yet. It is applied at any later time, any
+ *    number of times, or never. What the holder makes of it is a pause, which
+ *    the model has anyway.
  *
  * Which rule is where. send: a stamp and a send time for every attempt; match,
  * deadline: our own record, its time counted from the matching attempt's send;
@@ -40,7 +45,8 @@
  * releases, is not told taken or deleted), no_false_refusal
  * (while a claim stands and nobody took the row, a guarded write goes through),
  * no_own_refusal (no take is refused because of the very version of its own
- * that its call was told the row bears), and on kept rows no_repeated_token
+ * that its call was told the row bears), no_stray_word (a word that
+ * nobody would read), and on kept rows no_repeated_token
  * (tokens of successive holders rise), no_late_write (no guarded write goes
  * through once another was granted the lock since its sender's grant) and
  * no_undone_release (no take takes the row that its own call has released).
@@ -84,7 +90,7 @@
  * pause that no answer shows, so that a lease of 10 s has 8 P; a holder gives
  * up UNHELD for it, the waiters' 1 % is left out; with RATE clocks run wrong or
  * stop, BOTH: or both at once; OPEN=O: two may claim for O ticks in all, which
- * is what a shorter lease leaves open). M_...: mutants.
+ * is what a shorter lease leaves open), WAITS (waiters' words). M_...: mutants.
  */
 /* bounds */
 #ifndef N
@@ -290,6 +296,11 @@ byte q_kind[6], q_u[6], q_v[2 * N], q_x[2 * N], q_e[2 * N];
 byte q_pu[2 * N], q_pv[2 * N];
 short q_m[2 * N];
 byte dups = DUPS;
+#ifdef WAITS
+/* a waiter's word: the version that the waiter saw; the row has one */
+byte wu, wv, wx;
+bool word;
+#endif
 /* contenders */
 byte ph[N], call[N], k[N], conf[N], till[N], st[N * A];
 byte ou[N], ov[N], since[N];
@@ -326,7 +337,7 @@ bool keep, hit, again, over, stale;
 bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
 bool no_repeated_token = true, no_false_refusal = true, no_late_write = true;
 bool no_undone_release = true;
-bool no_own_refusal = true, model_sane = true;
+bool no_own_refusal = true, no_stray_word = true, model_sane = true;
 
 inline choose_clock(i) {
   if
@@ -753,6 +764,38 @@ inline purge() {
   j = 0
 }
 
+/* a word changes no version */
+inline say_waiting() {
+#ifdef WAITS
+  if
+#if defined(M_WORDONFREE)
+  :: ru == wu && !word -> word = true;
+#else
+  :: ru == wu && rv != 0 && !word -> word = true;
+#endif
+#ifdef M_WORDSTAMPS
+    rv = wv; rx = wx;
+#endif
+    printf("T=%d: the row of uuid %d says that a host waits\n", T, ru)
+  :: else
+  fi;
+#ifdef C_WORD
+  no_stray_word = (!word || (ru != 0 && rv != 0));
+  assert(no_stray_word);
+#endif
+  if
+  :: again
+  :: else -> wu = 0; wv = 0; wx = 0
+  fi;
+  again = false;
+  check_guards();
+  purge();
+  purge_guards()
+#else
+  skip
+#endif
+}
+
 #define KNOWN_OWNER
 
 inline remember_row() {
@@ -823,6 +866,9 @@ inline apply(s, i) {
     :: else
     fi;
     remember_row();
+#ifdef WAITS
+    word = (word && q_kind[s] == UPD);
+#endif
 #ifdef C_UNDONE
     no_undone_release = !(q_kind[s] == PUT && ru == q_u[s] && rv == 0);
     assert(no_undone_release);
@@ -1040,6 +1086,21 @@ end:
     d_step {
       printf("T=%d: contender %d stands still\n", T, s);
       off[s]++; tick() } }
+#endif
+#ifdef WAITS
+  :: d_step { wu == 0 && rv != 0 ->
+    wu = ru;
+#ifdef M_WORDSTAMPS
+    wv = rv; wx = rx
+#endif
+  }
+  :: atomic { wu != 0 ->
+    if
+    :: again = false
+    :: again = true
+    fi;
+    d_step { say_waiting() } }
+  :: d_step { wu != 0 -> wu = 0; wv = 0; wx = 0 }
 #endif
   :: atomic {
     if

@@ -266,7 +266,8 @@ class RandomRequests {
   RandomRequest update_item() {
     Text body = key() + update();
     if (one_in(2)) body += condition();
-    body += returning({"NONE", "ALL_OLD", "ALL_NEW"}) + bindings();
+    body +=
+        returning({"NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD"}) + bindings();
     return {"UpdateItem", table() + "," + body};
   }
   RandomRequest deletion() {

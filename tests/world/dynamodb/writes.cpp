@@ -43,6 +43,7 @@ class Write {
   // Known once it was evaluated; null if there is none.
   const Item* before() const { return before_; }
   const Item& after() const { return after_; }
+  Item changed() const;  // What is changed in it, as it was before.
 
  private:
   const WriteKind kind_;
@@ -122,6 +123,16 @@ void Write::carry_out() {
   }
 }
 
+Item Write::changed() const {
+  Item changed;
+  for (const Change& change : update_) {
+    if (before_ == nullptr) break;
+    const auto old = before_->find(change.attribute);
+    if (old != before_->end()) changed.insert(*old);
+  }
+  return changed;
+}
+
 }  // namespace
 
 // --- A write by itself -------------------------------------------------------
@@ -143,18 +154,19 @@ std::string Tables::write(WriteKind kind, const Json& body) {
   in.finish();
   if (kind != WriteKind::update) {
     check_choice(wanted, " NONE ALL_OLD ");
-  } else if (wanted == "UPDATED_OLD" || wanted == "UPDATED_NEW") {
+  } else if (wanted == "UPDATED_NEW") {
     not_simulated(wanted);
   } else {
-    check_choice(wanted, " NONE ALL_OLD ALL_NEW ");
+    check_choice(wanted, " NONE ALL_OLD ALL_NEW UPDATED_OLD ");
   }
   write.locate(*this);
   write.evaluate();
-  const Item* told = nullptr;
-  if (wanted == "ALL_OLD") told = write.before();
-  if (wanted == "ALL_NEW") told = &write.after();
+  Item told;
+  if (wanted == "ALL_OLD" && write.before() != nullptr) told = *write.before();
+  if (wanted == "ALL_NEW") told = write.after();
+  if (wanted == "UPDATED_OLD") told = write.changed();
   std::string answer = "{}";
-  if (told != nullptr) answer = R"({"Attributes":)" + json_of(*told) + "}";
+  if (!told.empty()) answer = R"({"Attributes":)" + json_of(told) + "}";
   write.carry_out();
   return answer;
 }

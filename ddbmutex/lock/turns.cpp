@@ -1,0 +1,50 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
+#include "turns.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "../../sigv4/memory.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+// A row without a lease is of another library, whose programs do not read what
+// a waiter says.  A row that was released says nothing to anybody.
+bool MissedTurns::misses(const Row& row) {
+  if (row.kind != Row::Kind::record) return false;
+  const bool changed = !holder_.empty() && holder_ != row.uuid;
+  if (!sigv4::try_with_memory([&] { holder_ = row.uuid; })) holder_.clear();
+  const bool listens = row.lease && row.expires > ServiceTime::zero();
+  return changed && listens && !row.waited_for;
+}
+
+void TurnsOfOthers::leave(const RowTarget& place, BootTime until) {
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
+  forget_past(BootClock::now());
+  sigv4::try_with_memory([&] {
+    left_until_[{place.key, place.sort_value}] = until;
+  });
+}
+
+BootTime TurnsOfOthers::left_until(const RowTarget& place) const {
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
+  if (left_until_.empty()) return BootTime::min();
+  const auto found = left_until_.find({place.key, place.sort_value});
+  return found == left_until_.end() ? BootTime::min() : found->second;
+}
+
+// Looks at all only when there are twice as many as after the last time.
+void TurnsOfOthers::forget_past(BootTime now) {
+  if (left_until_.size() < 2 * cleared_at_) return;
+  for (auto one = left_until_.begin(); one != left_until_.end();) {
+    one = one->second <= now ? left_until_.erase(one) : std::next(one);
+  }
+  cleared_at_ = left_until_.size();
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

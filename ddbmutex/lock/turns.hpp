@@ -1,0 +1,63 @@
+// Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
+
+// Turns between hosts.  Waiters look at a lock now and then, so a host that
+// asks for it again directly after its release would always be faster.
+//
+// A waiter that has missed a turn says so in the row.  The holder learns of it
+// with the answer to its release, and leaves the next turn to others: it does
+// not ask for the lock for one to two times the waiters' longest pause.  The
+// locks that nobody waits for cost nothing.
+#ifndef DDBMUTEX_TURNS_HPP
+#define DDBMUTEX_TURNS_HPP
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "../../sigv4/boot_clock.hpp"
+#include "../../sigv4/system.hpp"
+#include "row.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+// What one waiter has seen of the lock's holders.
+//
+// Thread safety: one thread at a time.
+class MissedTurns {
+ public:
+  // The lock is another's, in this row.  Returns whether it was a third one's
+  // when it was last seen, and the holder does not know yet that a host waits.
+  bool misses(const Row& row);
+
+ private:
+  std::string holder_;  // Its uuid.  Empty: none was seen.
+};
+
+// The locks of a table that this process leaves to other hosts for a while.
+//
+// Thread safety: any thread may call any member.
+class TurnsOfOthers {
+ public:
+  // Does nothing if memory runs out.
+  void leave(const RowTarget& place, BootTime until);
+  // In the past if it is not left to others.
+  BootTime left_until(const RowTarget& place) const;
+
+ private:
+  using Key = std::pair<std::string, std::string>;
+
+  void forget_past(BootTime now);
+
+  mutable sigv4::Mutex mutex_;
+  std::map<Key, BootTime> left_until_;  // GUARDED_BY(mutex_)
+  std::size_t cleared_at_ = 0;          // GUARDED_BY(mutex_)
+};
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_TURNS_HPP
