@@ -145,9 +145,10 @@ class DdbMutex {
   // thread may be waiting for a later callback.
   void lock(std::error_code& ec = detail::throws());
 
-  // True if the lock is ours.  False if somebody else holds it, or if it is not
-  // yet known that a dead holder's lease is over (see above; calls remember
-  // what earlier ones saw).  Transient errors are retried while there is time.
+  // True if the lock is ours.  False if somebody else holds it, if the turn is
+  // left to another host (see Options::longest_poll), or if it is not yet known
+  // that a dead holder's lease is over (see above; calls remember what earlier
+  // ones saw).  Transient errors are retried while there is time.
   // Takes request_timeout at most, or twice that if it reads the item first
   // (see above).
   [[nodiscard]] bool try_lock(std::error_code& ec = detail::throws());
@@ -424,7 +425,9 @@ struct Options {
   // doubles up to longest_poll.  More than 0, and longest_poll at least
   // first_poll.  Defaults: 30 ms and 225 ms, which is 6 reads a second for each
   // waiter.  Raise longest_poll if locks are long held and reads cost too much:
-  // a lock that is given back is noticed that much later.
+  // a lock that is given back is noticed that much later.  If another host has
+  // missed its turn, lock() leaves the next one to it: after unlock() it waits
+  // for one to two times longest_poll, and try_lock() returns false meanwhile.
   std::chrono::milliseconds first_poll{30};
   std::chrono::milliseconds longest_poll{225};
 
@@ -458,7 +461,7 @@ struct Options {
 
   // Attributes to store with the lock.  They may not have the name of the
   // table's key or of the record's attributes (uuid, expires, lease, owner,
-  // ttl, token, data; in shared layouts other ones).  With keep_row or
+  // ttl, token, data, waiting; in shared layouts other ones).  With keep_row or
   // keep_data, 100 at most.
   Attributes attributes{};
 
