@@ -34,6 +34,7 @@
 #include "tests/bench/constant_server.hpp"
 #include "tests/bench/contest.hpp"
 #include "tests/bench/report.hpp"
+#include "tests/bench/turns.hpp"
 #include "tests/bench/waiting.hpp"
 
 namespace {
@@ -326,7 +327,8 @@ struct Part {
 
 constexpr Part kParts[] = {{"cycles", hold_cycles},
                            {"many", hold_all_many},
-                           {"waits", bench::hold_waits}};
+                           {"waits", bench::hold_waits},
+                           {"turns", bench::hold_turns}};
 
 }  // namespace
 
