@@ -300,12 +300,11 @@ BOOST_AUTO_TEST_CASE(unlock_that_hangs_returns_in_time_and_goes_on) {
 // --- What one call learns, and what a user's function throws ----------------
 
 BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
-  std::atomic<bool> stopped{false};
+  std::atomic<int> minutes{0};  // As if this machine had stood still for them.
   ScriptedServer server([&](const SeenRequest& request) {
     const bool first = request.body.find("ddblock-held") != std::string::npos;
-    if (first || !stopped) return Reply{};
-    // As if this machine had stood still for an hour.
-    return with_header(server_failure(), "Date", http_date(1h));
+    if (first || minutes == 0) return Reply{};
+    return with_header(server_failure(), "Date", http_date(minutes.load() * 60s));
   });
   const auto table = table_at(server);
   Told told;
@@ -317,10 +316,13 @@ BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
   held.lock();
   BOOST_REQUIRE(held.owns_lock());
 
-  stopped = true;
+  minutes = 5;
   Aside waiter([&] {
     if (other.try_lock_for(1h)) other.unlock();
   });
+  BOOST_TEST(eventually([&] { return held.remaining() < 6min; }));
+  BOOST_TEST(held.owns_lock());
+  minutes = 60;
   // While that call goes on.
   BOOST_TEST(eventually([&] { return !held.owns_lock(); }));
   BOOST_TEST(!waiter.done());

@@ -241,6 +241,34 @@ BOOST_AUTO_TEST_CASE(lock_is_nobodys_until_its_release_is_over) {
   BOOST_TEST(unlocking.thrown() == "none");
 }
 
+// Another thread unlocks it meanwhile.
+BOOST_AUTO_TEST_CASE(thread_that_had_the_lock_waits_for_its_release) {
+  Gate gate;
+  Options options = on_table(table_at(gate));
+  options.request_timeout = 25s;
+  DdbMutex mutex(fresh_name(), options);
+  Event locked, again;
+  Aside first([&] {
+    mutex.lock();
+    locked.set();
+    again.wait();
+    mutex.lock();
+  });
+  BOOST_TEST(locked.wait());
+  gate.once("DeleteItem", Gate::answered_late());
+  Aside unlocking([&] { mutex.release(); });
+  BOOST_TEST(
+      eventually([&] { return count_of(gate.server(), "DeleteItem") == 1; }));
+  again.set();
+  BOOST_TEST(first.rests());
+  BOOST_TEST(eventually([&] {
+    gate.server().release();
+    return unlocking.done();
+  }));
+  BOOST_TEST(first.thrown() == "none");
+  BOOST_TEST(unlocking.thrown() == "none");
+}
+
 // The connection that is there is taken by another wait.
 BOOST_AUTO_TEST_CASE(unlock_returns_although_the_resolver_hangs) {
   ScriptedServer server([](const SeenRequest& request) {
