@@ -304,7 +304,8 @@ BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
   ScriptedServer server([&](const SeenRequest& request) {
     const bool first = request.body.find("ddblock-held") != std::string::npos;
     if (first || minutes == 0) return Reply{};
-    return with_header(server_failure(), "Date", http_date(minutes.load() * 60s));
+    return with_header(server_failure(), "Date",
+                       http_date(minutes.load() * 60s));
   });
   const auto table = table_at(server);
   Told told;
