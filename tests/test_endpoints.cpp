@@ -571,7 +571,7 @@ BOOST_AUTO_TEST_CASE(proxy_with_bad_certificate_is_named_in_the_error) {
 }
 
 // The connection that the proxy has made before is as good as any.  The server
-// answers with 200: libcurl closes the connection of a refusal that arrives
+// refuses nothing: libcurl closes the connection of a refusal that arrives
 // before it has noticed that all is sent.
 BOOST_AUTO_TEST_CASE(proxy_that_refuses_new_connections_ends_no_old_one) {
   Stage it;
@@ -587,7 +587,7 @@ BOOST_AUTO_TEST_CASE(proxy_that_refuses_new_connections_ends_no_old_one) {
     }
     return exchange.answer().error;
   };
-  it.aws.control("POST", "/rules", R"({"fault":"garbage","times":0})");
+  it.aws.control("POST", "/rules", R"({"fault":"redirect","times":0})");
   Exchange old(options), fresh(options);
   BOOST_TEST(error_of_asking(old) == "");
   it.aws.control("POST", "/proxy", R"({"auth":"porter:password-of-porter"})");
