@@ -280,6 +280,21 @@ std::string shape_once_released(Layout layout) {
 
 BOOST_AUTO_TEST_SUITE(layouts_on_engines)
 
+// Programs of ddblock read such a row, and replace it when its lease is over.
+BOOST_DATA_TEST_CASE(row_that_says_that_a_host_waits_is_a_lock_to_ddblock,
+                     kEngines, kind) {
+  const Site site(Layout::ddblock, kind);
+  Rival theirs = site.rival();
+  const char* waiting = R"(,"waiting":{"S":"host:1"})";
+  site.write(tests::live_record() + waiting);
+  BOOST_TEST(!theirs.acquire());
+  BOOST_TEST(theirs.complaint() == "");
+  site.write(tests::record("x", tests::calendar() - 1h) + waiting);
+  BOOST_TEST(theirs.acquire());
+  BOOST_TEST(dynamodb::find(site.item(), "waiting") == nullptr);
+  theirs.release();
+}
+
 BOOST_DATA_TEST_CASE(locks_of_ours_are_locks_to_them_and_theirs_to_us, kEngines,
                      kind) {
   for (const Layout layout : kShared) {
