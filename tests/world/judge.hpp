@@ -86,6 +86,13 @@
 //   AnyOf gets an item that could be had         check_any_of(),
 //                                                check_any_of_wait()
 //
+// judge_turns.cpp: turns between hosts
+//   a waiter tells the holder that it saw, and   see_word()
+//     no other, and changes no version
+//   the next holder's row does not say so        see_row()
+//   a turn is left to others after a word only,  left_until()
+//     and for two times longest_poll at most
+//
 // judge_errors.cpp
 //   which errors a call may report               check_code()
 //
@@ -228,9 +235,15 @@ class Judge {
     nanoseconds lease{};
     bool names_lease = true;
     const Process* by = nullptr;
-    Sent sent{};            // The request that wrote it.
-    nanoseconds end{};      // The stored end, since 1970; 0: none is stored.
-    std::uint64_t token{};  // 0: it has none.
+    Sent sent{};              // The request that wrote it.
+    nanoseconds end{};        // The stored end, since 1970; 0: none is stored.
+    std::uint64_t token{};    // 0: it has none.
+    bool waited_for = false;  // It says that a host waits.
+  };
+  // A Table leaves the next turn to others.
+  struct Left {
+    Stopwatch since;
+    Time until{};  // If it is not kept from running.
   };
   struct Rival {
     Process* process = nullptr;
@@ -252,6 +265,7 @@ class Judge {
     Stopwatch orphaned;
     // The last request of each process that has changed the row.
     std::map<const Process*, Sent> sent;
+    std::map<const WatchedTable*, Left> left;
   };
   struct Write {
     const WatchedMutex* mutex = nullptr;
@@ -309,8 +323,9 @@ class Judge {
   // --- judge_rows.cpp ---
   std::string key_of(const std::string& lock) const;
   std::string row_of(const std::string& lock) const;
+  bool is_about(const Request& request, const Lock& lock) const;
   Version version_of(const Lock& lock, const Request& request) const;
-  void see_row(Lock& lock, const Request& request);
+  void see_row(Lock& lock, const Applied& applied);
   void check_deleted(const Lock& lock, const Version& version);
   void freed_by_force(Lock& lock);
   bool may_have(const WatchedMutex& mutex, const Lock& lock) const;
@@ -366,6 +381,12 @@ class Judge {
   nanoseconds of_a_pass(const Call& call) const;
   void check_any_of(const Call& call, const Result& result);
   void check_any_of_wait(const Call& call);
+
+  // --- judge_turns.cpp ---
+  static bool is_word(const Request& request);
+  void see_word(Lock& lock, const Applied& applied);
+  void leave_turn(Lock& lock, const Version& freed, const Applied& applied);
+  Time left_until(const Lock& lock, const Call& call) const;
 
   // --- judge_errors.cpp ---
   void check_code(const Call& call, const Result& result);

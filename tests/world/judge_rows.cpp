@@ -25,6 +25,10 @@ std::string Judge::row_of(const std::string& lock) const {
                                        plan_.sort_key.empty() ? "" : "s");
 }
 
+bool Judge::is_about(const Request& request, const Lock& lock) const {
+  return request.body.find('"' + key_of(lock.name) + '"') != std::string::npos;
+}
+
 void Judge::applied(const Applied& applied) {
   const std::string& operation = applied.request.operation;
   const bool writes = operation == "PutItem" || operation == "UpdateItem" ||
@@ -32,13 +36,15 @@ void Judge::applied(const Applied& applied) {
   const bool transaction = operation == "TransactWriteItems";
   if (applied.answered != kNever) {
     for (Lock& lock : locks_) {
-      const std::string key = '"' + key_of(lock.name) + '"';
-      if (applied.request.body.find(key) == std::string::npos) continue;
+      if (!is_about(applied.request, lock)) continue;
       lock.answered[applied.request.process] = applied.answered;
     }
   }
-  if (applied.reply.status != 200 || !(writes || transaction)) return;
   const Outside outside;
+  for (Lock& lock : locks_) {
+    if (is_about(applied.request, lock)) see_word(lock, applied);
+  }
+  if (applied.reply.status != 200 || !(writes || transaction)) return;
   if (transaction) {
     see_writes(applied);
     return;
@@ -49,11 +55,9 @@ void Judge::applied(const Applied& applied) {
     wrong("an item that is no lock is changed", applied.request.body);
   }
   for (Lock& lock : locks_) {
-    if (applied.request.body.find('"' + key_of(lock.name) + '"') !=
-        std::string::npos) {
-      look_at_waits();
-      see_row(lock, applied.request);
-    }
+    if (is_word(applied.request) || !is_about(applied.request, lock)) continue;
+    look_at_waits();
+    see_row(lock, applied);
   }
 }
 
@@ -82,6 +86,7 @@ Judge::Version Judge::version_of(const Lock& lock,
   version.after_slow_answer = request.after_slow_answer;
   version.end = nanoseconds(number_in(item, names_of(plan_.layout).end));
   version.token = static_cast<std::uint64_t>(number_in(item, "token"));
+  version.waited_for = item.find(R"("waiting":)") != std::string::npos;
   return version;
 }
 
@@ -108,11 +113,15 @@ void Judge::told_data(const WatchedMutex& mutex,
   }
 }
 
-void Judge::see_row(Lock& lock, const Request& request) {
-  Version version = version_of(lock, request);
+void Judge::see_row(Lock& lock, const Applied& applied) {
+  Version version = version_of(lock, applied.request);
   if (version.proof.empty()) check_deleted(lock, version);
   const bool freed = lock.versions.back().held && !version.held;
   if (freed && lock.forcers.count(version.by) > 0) freed_by_force(lock);
+  if (version.waited_for && version.proof != lock.versions.back().proof) {
+    wrong("a host waits for a turn that has just begun", lock.name);
+  }
+  if (freed) leave_turn(lock, lock.versions.back(), applied);
   check_stored_end(lock, version);
   check_takeover(lock, version);
   Sent& sent = lock.sent[version.by];

@@ -105,9 +105,10 @@ void Judge::check_wait(const Call& call) {
   if (memory_fails_ || call.mutex->table->bad_keys) return;
   if (!is_fast(*call.mutex)) return;
   const Time now = World::the().now();
-  const Version& version = lock_of(call.mutex->lock).versions.back();
-  const Time since = std::max(
-      {version.at, call.since.began, calm_from_, call.mutex->unlocked});
+  const Lock& lock = lock_of(call.mutex->lock);
+  const Version& version = lock.versions.back();
+  const Time since = std::max({version.at, call.since.began, calm_from_,
+                               call.mutex->unlocked, left_until(lock, call)});
   const nanoseconds bound = bound_of(call, version, since) + call.since.kept();
   if (now < since || now - since <= bound) return;
   wrong(version.held ? "a dead holder's lock is not taken"
@@ -121,7 +122,12 @@ void Judge::check_free(const Call& call, const Result& result) {
   if (!call.gets_lock || result.got || call.mutex == nullptr) return;
   if (!quiet_ || !prompt() || call.free_since == kNever) return;
   if (result.code || call.since.kept() > nanoseconds::zero()) return;
-  const Version& version = lock_of(call.mutex->lock).versions.back();
+  const Lock& lock = lock_of(call.mutex->lock);
+  const Version& version = lock.versions.back();
+  // The rest of its time may not suffice for an answer.
+  const nanoseconds rest = 3 * round_trip(*call.since.process->host);
+  const Time asks = call.waits ? World::the().now() - rest : call.since.began;
+  if (left_until(lock, call) > asks) return;
   const bool was_free = !version.held && version.at == call.free_since;
   // Another thread may have tried meanwhile by this mutex.
   if (!prompt() && call.mutex->calls > 0) return;
@@ -142,8 +148,9 @@ void Judge::check_patience_ends(const Call& call) {
   if (memory_fails_ || mutex.gone || mutex.locked > 0) return;
   if (!mutex.table->has_good_keys()) return;
   Lock& lock = lock_of(mutex.lock);
-  const Time since = std::max(
-      {call.since.began, mutex.unlocked, lock.answered[mutex.process]});
+  const Time since =
+      std::max({call.since.began, mutex.unlocked, lock.answered[mutex.process],
+                left_until(lock, call)});
   // The first error comes after a pause, and the last request may be late.
   nanoseconds bound = mutex.patience + 2 * mutex.longest_poll +
                       3 * mutex.request_timeout + scheduling();
@@ -184,7 +191,8 @@ void Judge::check_patience(const Call& call, const Result& result) {
 // Whether the item has been free and wanted ever since that time.
 bool Judge::could_be_had(const Lock& lock, const Call& call, Time since) const {
   const Version& version = lock.versions.back();
-  if (lock.name == kOddLock || !version.exists || version.at > since) {
+  if (lock.name == kOddLock || !version.exists || version.at > since ||
+      left_until(lock, call) > since) {
     return false;
   }
   if (call.is_choosy && version.done) return false;
