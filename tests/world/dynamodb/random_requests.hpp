@@ -244,6 +244,11 @@ class RandomRequests {
     if (one_in(2)) text += with("ReturnValues", quoted(any(values)));
     return text + on_failure();
   }
+  Text projection() {
+    Text paths = path();
+    while (one_in(2)) paths += ", " + path();
+    return with("ProjectionExpression", quoted(paths));
+  }
   Text on_failure() {
     if (one_in(3)) return "";
     return with("ReturnValuesOnConditionCheckFailure",
@@ -254,8 +259,9 @@ class RandomRequests {
   // first.
 
   RandomRequest get() {
-    const Text where = key();
-    return {"GetItem", table() + "," + where + with("ConsistentRead", "true")};
+    Text body = key() + with("ConsistentRead", "true");
+    if (one_in(2)) body += projection();
+    return {"GetItem", table() + "," + body + bindings()};
   }
   RandomRequest put() {
     Text body = item();
@@ -287,11 +293,7 @@ class RandomRequests {
     if (one_in(2)) {
       body += with("FilterExpression", quoted(any_condition()));
     }
-    if (one_in(3)) {
-      Text projection = path();
-      while (one_in(2)) projection += ", " + path();
-      body += with("ProjectionExpression", quoted(projection));
-    }
+    if (one_in(3)) body += projection();
     return {is_query ? "Query" : "Scan", body + bindings()};
   }
   Text part() {

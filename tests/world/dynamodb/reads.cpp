@@ -153,11 +153,19 @@ std::string Tables::get_item(const Json& body) {
   const std::string name = in.text("TableName").value_or("");
   const auto key = in.item("Key");
   in.boolean("ConsistentRead");  // Every read is.
+  Bindings bindings(in);
+  std::optional<std::vector<std::string>> projection;
+  if (const auto text = in.text("ProjectionExpression")) {
+    projection = parse_projection(*text, bindings);
+  }
   in.finish();
+  bindings.check_all_used();
   if (!key) invalid("Value null at 'key'");
   const Table& table = existing(name);
   const Item* const item = table.find(table.place_of_key(*key));
-  return item == nullptr ? "{}" : R"({"Item":)" + json_of(*item) + "}";
+  if (item == nullptr) return "{}";
+  return R"({"Item":)" +
+         json_of(projection ? projected(*item, *projection) : *item) + "}";
 }
 
 std::string Tables::page(const Json& body, bool is_query) {
