@@ -221,7 +221,8 @@ $(COMMAND): $(COMMAND_OBJECTS)
 $(WORLD): $(WORLD_OBJECTS)
 $(TESTS): $(TEST_OBJECTS)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
-$(TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: $(TEST_SUPPORT)
+$(TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench \
+  $(BUILD)/tests/size/server: $(TEST_SUPPORT)
 # The tests' scripted server speaks TLS and uses zlib's CRC-32.
 $(TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
   LDLIBS := -lssl -lz $(LDLIBS)
