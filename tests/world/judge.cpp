@@ -240,6 +240,7 @@ void Judge::end_of_life() {
   look();
   look_at_waits();
   check_rows();
+  if (plan_.loops) check_shares();
 }
 
 // --- Who owns it -------------------------------------------------------------

@@ -87,9 +87,15 @@
 //                                                check_any_of_wait()
 //
 // judge_turns.cpp: turns between hosts
+//   no host starves: each has at least half of   check_shares(),
+//     an even share of the turns, and no wait    check_longest_wait()
+//     lasts for too many turns of others
 //   a waiter tells the holder that it saw, and   see_word()
 //     no other, and changes no version
+//   once for each turn that it has missed        check_word()
 //   the next holder's row does not say so        see_row()
+//   who has a lock alone sends two requests a    check_requests()
+//     turn
 //   a turn is left to others after a word only,  left_until()
 //     and for two times longest_poll at most
 //
@@ -266,6 +272,16 @@ class Judge {
     // The last request of each process that has changed the row.
     std::map<const Process*, Sent> sent;
     std::map<const WatchedTable*, Left> left;
+    // The waiters' words: who has told which holder.
+    std::set<std::pair<const Process*, std::string>> told;
+    // How many each process has sent since its last other request.
+    std::map<const Process*, int> words;
+  };
+  // A call of a program in a loop that has got the lock.
+  struct Turn {
+    const Process* process = nullptr;
+    Time asked{}, got{};
+    std::uint64_t requests = 0;  // That the process had sent by then.
   };
   struct Write {
     const WatchedMutex* mutex = nullptr;
@@ -385,8 +401,14 @@ class Judge {
   // --- judge_turns.cpp ---
   static bool is_word(const Request& request);
   void see_word(Lock& lock, const Applied& applied);
+  void check_word(Lock& lock, const Process& process, const std::string& uuid);
   void leave_turn(Lock& lock, const Version& freed, const Applied& applied);
   Time left_until(const Lock& lock, const Call& call) const;
+  void take_turn(const Call& call);
+  void check_requests(const Turn& turn);
+  Time all_loop_from() const;
+  void check_shares();
+  void check_longest_wait(Time from, nanoseconds round);
 
   // --- judge_errors.cpp ---
   void check_code(const Call& call, const Result& result);
@@ -422,6 +444,7 @@ class Judge {
   std::vector<WatchedMutex*> losses_;   // Lost, and nobody was told yet.
   std::list<Call> calls_;
   std::vector<Write> writes_;
+  std::vector<Turn> turns_;  // Of programs in loops.
   Time next_look_at_waits_{};
   std::set<const Process*> over_;    // Programs that have ended normally.
   std::set<const Process*> rivals_;  // Those that have had a lock.

@@ -70,6 +70,7 @@ void Judge::ends(CallPlace place, const Result& result) {
   if (call.any_of) check_any_of(call, result);
   if (call.mutex == nullptr) return;
   if (call.gets_lock && result.got) check_turn(call);
+  if (plan_.loops && call.gets_lock && result.got) take_turn(call);
   check_got(call, result);
   if (call.lets_go) check_unlocked(call, result);
   if (call.what.compare(0, 7, "release") == 0) check_release(call, result);

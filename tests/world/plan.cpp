@@ -22,6 +22,9 @@ constexpr nanoseconds kLongestTtl = 366 * kDay;
 constexpr nanoseconds kLongestIdle = 21 * kDay;
 // A hold takes at most so many ttls, so its lease is renewed some 200 times.
 constexpr int kTtlsHeld = 100;
+// How often each program in a loop has the lock, for some turns in a row.  So
+// often that chance alone gives none of them half of an even share.
+constexpr int kRounds = 90;
 // So many that threads that take them all at once may miss some.
 constexpr int kManyJobs = 40;
 // Options::patience in lives with long outages.
@@ -58,6 +61,7 @@ enum class Table {
   shared,    // With clients of the library that the layout belongs to.
   own_rows,  // Its rows are kept, and few programs want them.
   jobs,      // Its rows are work.
+  turns,     // It has one lock, for which programs take turns in tight loops.
   wrong,     // Its key is not the one that the programs name.
 };
 
@@ -100,6 +104,7 @@ constexpr Kind kKinds[] = {
      Table::jobs},
     {"jobs and trouble", 2, Pace::busy, Climates::both, Faults::any, 4,
      Table::jobs},
+    {"turns", 3, Pace::busy, Climates::clear, Faults::any, 0, Table::turns},
     {"wrong table", 2, Pace::busy, Climates::weather, Faults::any, 2,
      Table::wrong},
 };
@@ -177,6 +182,7 @@ class Draft {
   }
 
   bool is_lapsing() const { return kind_.pace == Pace::lapsing; }
+  bool takes_turns() const { return kind_.table == Table::turns; }
   bool is_crowded() const { return plan_.locks == kManyJobs; }
   bool has_rivals() const { return kind_.table == Table::shared; }
 
@@ -193,6 +199,10 @@ class Draft {
     if (ours && !has_rivals() && random.chance(0.1)) plan_.sort_key = "range";
     plan_.locks = 1 + static_cast<int>(random.below(3));
     if (kind_.table == Table::jobs) draw_jobs(random);
+    if (takes_turns()) {
+      plan_.loops = true;
+      plan_.locks = 1;
+    }
     if (kind_.table == Table::wrong) {
       plan_.wrong_key = random.one_of<Service::Key>({{"uuid", ""},
                                                      {"owner", ""},
@@ -201,8 +211,8 @@ class Draft {
                                                      {"owner", "name"},
                                                      {"id", ""}});
     }
-    const bool is_special =
-        kind_.table == Table::jobs || kind_.table == Table::wrong;
+    const bool is_special = kind_.table == Table::jobs ||
+                            kind_.table == Table::wrong || takes_turns();
     if (is_special || !random.chance(0.3)) return;
     plan_.odd_row = draw_odd_row(random, plan_.layout, plan_.keep_row);
     const bool makes_none = plan_.layout == Layout::lease ||
@@ -226,9 +236,10 @@ class Draft {
   void draw_times() {
     Random random(plan_.seed, 'm');
     if (kind_.pace == Pace::slow) draw_slow_times(random);
-    if (kind_.pace == Pace::busy && !is_crowded()) {
+    if (kind_.pace == Pace::busy && !is_crowded() && !takes_turns()) {
       draw_busy_times(random);
     }
+    if (takes_turns()) draw_turn_times(random);
     if (is_crowded()) draw_crowded_times(random);
     if (is_lapsing()) draw_lapsing_times(random);
     // The rivals' clients write whole or half seconds.
@@ -259,6 +270,12 @@ class Draft {
     plan_.beat = seconds(2);
   }
 
+  void draw_turn_times(Random& random) {
+    plan_.ttl = seconds(10 + random.below(50));
+    plan_.longest_hold = random.one_of<nanoseconds>(
+        {milliseconds(5), milliseconds(50), milliseconds(500)});
+  }
+
   void draw_slow_times(Random& random) {
     plan_.ttl = std::chrono::duration_cast<milliseconds>(
         random.spread(milliseconds(100), kLongestTtl));
@@ -281,6 +298,7 @@ class Draft {
     Random random(plan_.seed, 'p');
     hosts_ = is_lapsing() ? 2 + random.below(2) : 1 + random.below(4);
     if (kind_.which == Faults::outages) plan_.patience = kPatience;
+    if (takes_turns()) hosts_ = random.chance(0.1) ? 1 : 2 + random.below(7);
     const std::uint64_t count = number_of_programs(random);
     for (std::uint64_t i = 0; i < count; ++i) draw_program(i, false);
     if (!has_rivals()) return;
@@ -291,7 +309,7 @@ class Draft {
   }
 
   std::uint64_t number_of_programs(Random& random) const {
-    if (is_lapsing()) return hosts_;
+    if (is_lapsing() || takes_turns()) return hosts_;
     if (is_crowded()) return 6;
     if (kind_.table == Table::own_rows) return 1 + random.below(2);
     return 1 + random.below(kind_.pace == Pace::slow ? 4 : 6);
@@ -312,6 +330,7 @@ class Draft {
         random.chance(0.8)
             ? random.between(nanoseconds(0), seconds(1))
             : random.spread(seconds(1), at_least(seconds(2), plan_.ttl));
+    if (takes_turns()) own.starts = std::min<Time>(own.starts, seconds(1));
     plan_.programs.push_back(own);
   }
 
@@ -319,11 +338,11 @@ class Draft {
     if (rival) {
       return first_rival_host_ + random.below(hosts_ - first_rival_host_);
     }
-    return is_lapsing() ? number : random.below(hosts_);
+    return is_lapsing() || takes_turns() ? number : random.below(hosts_);
   }
 
   int threads_of(Random& random, bool rival) const {
-    if (rival || kind_.table == Table::own_rows) return 1;
+    if (rival || kind_.table == Table::own_rows || takes_turns()) return 1;
     return is_crowded() ? 4 : 1 + static_cast<int>(random.below(4));
   }
 
@@ -331,6 +350,10 @@ class Draft {
     if (kind_.pace != Pace::busy)
       return static_cast<int>(spread(random, 5, 40));
     if (is_crowded()) return 60;
+    // More than there is time for.
+    if (takes_turns()) {
+      return static_cast<int>(2 * turns_last() / plan_.longest_hold);
+    }
     return static_cast<int>(spread(random, 20, 300) * threads);
   }
 
@@ -341,7 +364,7 @@ class Draft {
     Time needed = time_needed();
     const auto looks = static_cast<double>((needed / kPause)) *
                        static_cast<double>(plan_.programs.size());
-    if (kind_.pace == Pace::busy && looks > kMostLooks) {
+    if (kind_.pace == Pace::busy && looks > kMostLooks && !takes_turns()) {
       for (ProgramPlan& own : plan_.programs) {
         own.steps.resize(static_cast<std::size_t>(
             1 + static_cast<double>(own.steps.size()) * kMostLooks / looks));
@@ -367,11 +390,20 @@ class Draft {
     const double crowd = std::max(1.0, threads / plan_.locks);
     const double time = steps * (static_cast<double>(hold.count()) * crowd / 2 +
                                  static_cast<double>(rest.count()));
+    if (takes_turns()) return turns_last();
     if (plan_.beat > nanoseconds::zero()) {
       return static_cast<std::int64_t>(steps) * plan_.beat;
     }
     return nanoseconds(static_cast<std::int64_t>(std::min(
         time, static_cast<double>((2 * nanoseconds(kLongestTtl)).count()))));
+  }
+
+  // After short holds a program has the lock again, until a waiter tells it
+  // that it waits.  After long ones it waits as soon as it has unlocked it.
+  nanoseconds turns_last() const {
+    const nanoseconds turn = plan_.longest_hold + milliseconds(40);
+    return kRounds * at_least(milliseconds(600),
+                              turn * static_cast<std::int64_t>(hosts_));
   }
 
   // How long a fault or a delay lasts: mostly about as long as a lease,
@@ -496,6 +528,10 @@ class Draft {
   }
 
   void draw_hosts() {
+    // The same for all programs in loops: who is nearer has more turns in a
+    // row.
+    const nanoseconds latency =
+        Random(plan_.seed, 'l').spread(microseconds(20), milliseconds(3));
     for (std::uint64_t i = 0; i < hosts_; ++i) {
       Random random(plan_.seed, 'H', i);
       HostPlan host;
@@ -510,6 +546,7 @@ class Draft {
           microseconds(50),
           std::clamp<nanoseconds>(plan_.ttl / 128, microseconds(200),
                                   milliseconds(80)));
+      if (takes_turns()) host.latency = latency;
       if (random.chance(0.4)) {
         host.wall_offset = random.spread(milliseconds(1), hours(30));
         if (random.chance(0.5)) host.wall_offset = -host.wall_offset;

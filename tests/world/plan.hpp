@@ -68,6 +68,8 @@ struct Plan {
   bool has_wrong_key() const { return !wrong_key.partition.empty(); }
   // The locks are rows of work, and programs take any one of them.
   bool jobs = false;
+  // Programs lock and unlock the one lock in tight loops, and do nothing else.
+  bool loops = false;
   nanoseconds beat{};  // All do so at once, at multiples of this time.
   int other_rows = 0;  // In the same table.
   // An operator frees locks by force whose takers have not heard yet that they

@@ -99,6 +99,11 @@ Program::Program(const Plan& plan, const ProgramPlan& own, Judge& judge)
   tables_.resize(random.chance(0.3) ? 2 : 1);
   slots_.resize(1 + random.below(3));
   forks_ = random.chance(0.2);
+  if (!plan.loops) return;
+  tables_.resize(1);
+  slots_.resize(1);
+  forks_ = false;
+  makes_anew_ = random.chance(0.5);
 }
 
 // --- Threads -----------------------------------------------------------------
@@ -233,7 +238,7 @@ TableOptions Program::draw_table(Random& random, WatchedTable& watched) {
       if (world.tells()) world.tell("log: " + text);
     };
   }
-  if (!random.chance(0.25)) return options;
+  if (plan_.loops || !random.chance(0.25)) return options;
   const bool bad_keys = random.chance(0.4);
   watched.slow_keys = true;
   watched.bad_keys = bad_keys;
@@ -325,6 +330,11 @@ bool Program::wants(ddbmutex::AnyOf& any, Random& random,
 
 Options Program::draw_options(Random& random) {
   Options options;
+  if (plan_.loops) {
+    options.ttl = plan_.ttl;
+    options.keep_row = plan_.keep_row;
+    return options;
+  }
   nanoseconds ttl = plan_.ttl;
   if (random.chance(0.2)) ttl = random.spread(ttl / 4, 4 * ttl);
   options.ttl = ms(std::clamp<nanoseconds>(ttl, least_ttl(plan_), kLongestTtl));

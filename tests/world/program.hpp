@@ -131,6 +131,7 @@ class Program {
   std::list<OwnMutexPtr> all_;
   std::uint64_t made_ = 0;       // Mutexes and tables so far.
   std::uint64_t callbacks_ = 0;  // Calls of callbacks so far.
+  bool makes_anew_ = false;      // In a loop, a mutex for each turn.
   bool forks_ = false;           // It forks now and then.
   bool forked_ = false;          // Its other threads are gone.
   int threads_ = 1;

@@ -89,6 +89,7 @@ void Steps::take_one(const Step (&steps)[size]) {
 }
 
 void Steps::take() {
+  if (program_.plan_.loops) return take_turn();
   // Once the key is known to be wrong, nothing new happens.
   if (program_.plan_.has_wrong_key() && turn_.random.chance(0.3)) {
     return turn_.random.chance(0.5) ? list() : close();
@@ -347,6 +348,14 @@ void Steps::work(bool is_choosy) {
     release_changes();
   }
   if (program_.usable(turn_.mutex)) program_.destroy(turn_.mutex);
+}
+
+void Steps::take_turn() {
+  lock();
+  if (turn_.mutex->locked == 0) return;
+  program_.rest(program_.plan_.longest_hold);
+  unlock();
+  if (program_.makes_anew_) destroy();
 }
 
 // --- While it is held --------------------------------------------------------

@@ -47,6 +47,8 @@ class Steps {
                    std::unique_ptr<ddbmutex::DdbMutex>& any);
   void work(bool is_choosy);
 
+  void take_turn();
+
   // --- While it is held ---
   void while_held();
   void act();
