@@ -1,5 +1,7 @@
 // Turns between hosts: a waiter that misses one says so in the row, and the
 // holder leaves its next turn to others.
+#include <malloc.h>
+
 #include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/lock/turns.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -187,8 +190,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_said_in_tables_of_other_libraries) {
              std::string::npos);
 }
 
-// --- Whoever has had the lock
-// -------------------------------------------------
+// --- Whoever has had the lock ------------------------------------------------
 
 namespace {
 
@@ -294,6 +296,17 @@ BOOST_AUTO_TEST_CASE(holder_that_nobody_waits_for_sends_two_requests_a_turn) {
     mutex.unlock();
   }
   BOOST_TEST(server.request_count() == asked + 10);
+}
+
+// The heap is asked: what is remembered cannot be seen otherwise.
+BOOST_AUTO_TEST_CASE(turns_that_are_over_are_forgotten) {
+  const auto heap_in_use = [] { return mallinfo2().uordblks; };
+  ddbmutex::lock::TurnsOfOthers turns;
+  const std::size_t before = heap_in_use();
+  for (int i = 0; i < 10'000; ++i) {
+    turns.leave({"locks", "lock-" + std::to_string(i)}, BootClock::now());
+  }
+  BOOST_TEST(heap_in_use() < before + 10'000);
 }
 
 // --- On an engine ------------------------------------------------------------
