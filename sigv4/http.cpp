@@ -251,9 +251,11 @@ void Exchange::set_method(Method method) {
 // because libcurl takes 0 for five minutes.
 void Exchange::set_time_to_connect(BootTime now) {
   const auto left = std::chrono::duration_cast<milliseconds>(connect_by_ - now);
-  const auto time = way_ == Way::fresh ? left / 2 : left;
+  const auto time =
+      std::max(way_ == Way::fresh ? left / 2 : left, milliseconds(1));
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(std::max(time, milliseconds(1)).count()));
+                   static_cast<long>(time.count()));
+  way_ends_ = now + time;
   const bool may_know_address = last_address_ != nullptr;
   resolve_by_ =
       way_ == Way::usual && may_know_address ? now + left / 2 : kNever;
@@ -411,6 +413,7 @@ int Exchange::open_socket(int family, int type, int protocol) {
     return -1;
   }
   progress_.connects = true;
+  watch_connecting(true);
   return fd;
 }
 
@@ -431,7 +434,17 @@ bool Exchange::may_send() {
   if (progress_.stopped == Stop::no_memory) progress_.stopped = Stop::none;
   answer_.sent = true;
   resolve_by_ = kNever;
-  if (progress_.connects) answer_.sent_at = BootClock::now();
+  if (!progress_.connects) return true;
+  answer_.sent_at = BootClock::now();
+  watch_connecting(false);
+  return true;
+}
+
+// Asked while libcurl connects, even amid a call of it.
+bool Exchange::connects_too_long() {
+  const bool connects = progress_.connects && !sent();
+  if (!connects || BootClock::now() < way_ends_) return false;
+  stop(Stop::too_slow);
   return true;
 }
 
@@ -584,6 +597,8 @@ Exchange::Ending Exchange::ending_of_stop() const {
   switch (progress_.stopped) {
     case Stop::too_much:
       return {Transport::too_large, "the answer is too large"};
+    case Stop::too_slow:
+      return {Transport::unreachable, "the connection was not ready in time"};
     case Stop::spoke_first:
       return {Transport::unreachable,
               "the server spoke, or hung up, before it was asked"};

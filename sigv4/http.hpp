@@ -144,7 +144,7 @@ class Exchange {
 
  private:
   // Why one of our callbacks has made libcurl give up.
-  enum class Stop { none, too_much, spoke_first, no_memory };
+  enum class Stop { none, too_much, too_slow, spoke_first, no_memory };
   // How much of the answer's head has arrived.
   enum class Head {
     none,      // Nothing, or nothing since the end of an interim one (1xx).
@@ -209,6 +209,8 @@ class Exchange {
 
   std::size_t size_of_body(std::size_t so_far) const;
   bool has_spoken() const;
+  void watch_connecting(bool watch);
+  bool connects_too_long();
 
   // These come before the handles, which only the destructor frees, because
   // allocating them may throw.
@@ -232,6 +234,7 @@ class Exchange {
 
   Way way_ = Way::usual;
   BootTime connect_by_{};  // Of this exchange.
+  BootTime way_ends_{};    // When connecting in this way is given up.
   // When to give up resolving the name; never if there is no other way.
   BootTime resolve_by_ = BootTime::max();
 

@@ -4,6 +4,7 @@
 // call members of Exchange.
 #include <curl/curl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -66,6 +67,14 @@ constexpr auto kMultiQuickExit =
 
 Exchange& exchange_of(void* self) { return *static_cast<Exchange*>(self); }
 
+// Makes the next read(2) fail, even amid a call of libcurl.  After shutdown(2)
+// it could still read what has arrived.
+void disconnect(int fd) {
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  connect(fd, &nowhere, sizeof nowhere);
+}
+
 }  // namespace
 
 // False if libcurl had no memory to copy an option.
@@ -115,7 +124,8 @@ void Exchange::set_callbacks() {
   curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
   for (const CURLoption data :
        {CURLOPT_PREREQDATA, CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
-        CURLOPT_OPENSOCKETDATA, CURLOPT_CLOSESOCKETDATA}) {
+        CURLOPT_OPENSOCKETDATA, CURLOPT_CLOSESOCKETDATA, CURLOPT_XFERINFODATA,
+        CURLOPT_DEBUGDATA}) {
     curl_easy_setopt(easy_, data, this);
   }
   curl_easy_setopt(
@@ -154,6 +164,29 @@ void Exchange::set_callbacks() {
         exchange_of(self).set_timer(wait_ms);
         return 0;
       });
+}
+
+// While libcurl connects, one call of it reads for as long as a peer sends: a
+// proxy's refusal, or handshake messages that OpenSSL skips (HelloRequest).  So
+// the time is also looked at in two callbacks.  libcurl calls the one for
+// progress for each byte of a refusal, and the one for debugging, if it is
+// verbose, for each message.  Both cost time, so only until it is connected.
+void Exchange::watch_connecting(bool watch) {
+  const curl_xferinfo_callback on_progress =
+      [](void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+        return exchange_of(self).connects_too_long() ? 1 : 0;
+      };
+  const curl_debug_callback on_message = [](CURL*, curl_infotype, char*,
+                                            std::size_t, void* self) {
+    Exchange& own = exchange_of(self);
+    if (!own.connects_too_long()) return 0;
+    for (const int fd : own.sockets_) disconnect(fd);
+    return 0;
+  };
+  curl_easy_setopt(easy_, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(easy_, CURLOPT_DEBUGFUNCTION, watch ? on_message : nullptr);
+  curl_easy_setopt(easy_, CURLOPT_NOPROGRESS, watch ? 0L : 1L);
+  curl_easy_setopt(easy_, CURLOPT_VERBOSE, watch ? 1L : 0L);
 }
 
 // libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also for

@@ -14,6 +14,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -636,6 +637,50 @@ BOOST_AUTO_TEST_CASE(url_of_any_other_form_is_refused) {
   for (const char* text : kRefused) {
     BOOST_TEST(normal_url(text) == "", text);
   }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Peers that send without end while libcurl connects ----------------------
+
+BOOST_AUTO_TEST_SUITE(floods)
+
+namespace {
+
+// So long that whoever reads all of it is late.
+Reply flood_of(std::string begin, const std::string& filler, std::size_t size) {
+  Reply flood;
+  flood.raw = std::move(begin);
+  while (flood.raw.size() < size) flood.raw += filler;
+  return flood;
+}
+
+// OpenSSL skips this handshake message.
+const std::string kHelloRequest("\x16\x03\x03\x00\x04\0\0\0\0", 9);
+// libcurl reads a proxy's refusal byte by byte.
+const std::string kRefusal =
+    "HTTP/1.1 407 No\r\nContent-Length: 9223372036854775807\r\n\r\n";
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(call_ends_in_time_although_connecting_does_not,
+                     boost::unit_test::data::make({false, true}), by_proxy) {
+  constexpr auto kTime = 300ms;
+  ScriptedServer peer;
+  peer.greet(by_proxy ? flood_of(kRefusal, "x", 4 << 20)
+                      : flood_of("", kHelloRequest, 64 << 20));
+  std::optional<Proxied> proxied;
+  if (by_proxy) proxied.emplace(peer.url());
+  const std::string url =
+      by_proxy ? "https://locks.example/" : "https" + peer.url().substr(4);
+  ddbmutex::Options options =
+      tests::on_table(tests::new_table(tests::table_options(url)));
+  options.request_timeout = kTime;
+  ddbmutex::DdbMutex mutex("x", options);
+  std::error_code ec;
+  BOOST_TEST(tests::returns_within(
+      kTime, [&] { BOOST_TEST(!mutex.try_lock_for(kTime, ec)); }));
+  BOOST_TEST(options.table->stats().requests() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
