@@ -677,11 +677,11 @@ BOOST_AUTO_TEST_CASE(renewal_refused_by_our_own_stamp_is_ours_from_its_send) {
   check_equal(c.sent.own, {applied, later});
 }
 
-BOOST_AUTO_TEST_CASE(more_than_sixteen_stamps_are_settled_by_a_look) {
+BOOST_AUTO_TEST_CASE(more_than_64_stamps_are_settled_by_a_look) {
   Contender c;
   c.hold();
   const ServiceTime confirmed = c.sent.stamp;
-  const auto stamps = c.lose(Call::renew, 16);
+  const auto stamps = c.lose(Call::renew, 64);
   c.send(Call::renew);
   BOOST_TEST(word(c.sent.verb) == "look");
   BOOST_TEST(c.sent.consistent);

@@ -18,8 +18,10 @@ using Verb = Request::Verb;
 
 namespace {
 
-// A condition lists at most this many of our versions (DynamoDB allows 100).
-constexpr std::size_t kMaxOwnVersions = 16;
+// A condition lists at most this many of our versions (DynamoDB allows 100).  A
+// renewal that is throttled more often needs a look first, which may be
+// throttled as often.
+constexpr std::size_t kMaxOwnVersions = 64;
 
 // A stamp ends in the attempt's number modulo this, so that no two stamps of a
 // lease are equal by chance.
