@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
-#include <utility>
 
 #include "memory.hpp"
 #include "secret.hpp"
@@ -179,9 +178,8 @@ void Exchange::end(Transport why) {
 // Takes the handle out of the multi, which keeps a connection that is still
 // good and closes any other.
 void Exchange::finish(const Ending& ending) {
-  long status = 0, request_bytes = 0;
+  long status = 0;
   curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
-  curl_easy_getinfo(easy_, CURLINFO_REQUEST_SIZE, &request_bytes);
   curl_multi_remove_handle(multi_, easy_);
   headers_.wipe();
   body_.wipe();
@@ -189,8 +187,6 @@ void Exchange::finish(const Ending& ending) {
   due_ = stall_check_ = resolve_by_ = kNever;
   due_in_ = milliseconds::zero();
   answer_.transport = ending.transport;
-  answer_.bytes_sent = static_cast<std::uint64_t>(request_bytes);
-  answer_.bytes_received = progress_.head_bytes + answer_.body.size();
   answer_.received_at = BootClock::now();
   if (progress_.head == Head::complete) {
     answer_.status = static_cast<int>(status);

@@ -31,7 +31,6 @@ void HttpAnswer::reset() {
   transport = Transport::under_way;
   sent = false;
   status = 0;
-  bytes_sent = bytes_received = 0;
   for (std::string* text : {&body, &headers, &error}) text->clear();
 }
 

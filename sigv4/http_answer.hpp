@@ -4,7 +4,6 @@
 #ifndef DDBMUTEX_SIGV4_HTTP_ANSWER_HPP
 #define DDBMUTEX_SIGV4_HTTP_ANSWER_HPP
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -51,9 +50,6 @@ struct HttpAnswer {
   // without the status line and trailers.  Empty if its head is incomplete.
   std::string headers;
   std::string error;  // What went wrong, for people.
-  // Heads and bodies of this exchange, before TLS.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
   // Shortly before the first byte was sent; the start of the exchange if none
   // was.
   BootTime sent_at{};

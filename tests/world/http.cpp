@@ -167,7 +167,6 @@ void Exchange::finish(const Ending& ending) {
   } else {
     kept_.failed(way_, answer_.received_at);
   }
-  answer_.bytes_received = answer_.headers.size() + answer_.body.size();
   if (ending.transport == Transport::unreachable) spent_ = true;
   if (ending.transport == Transport::complete) return;
   answer_.body.clear();
@@ -201,7 +200,6 @@ void Exchange::act_if_due(BootTime now) {
     if (!try_next_way(has_names())) {
       return finish({Transport::unreachable, "the name does not resolve"});
     }
-    answer_.bytes_sent = headers_.size() + body_.size();
     answer_.sent_at = now;
     answer_.sent = send(this, wire, request_of(headers_, body_));
   }
