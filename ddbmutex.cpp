@@ -5,7 +5,6 @@
 #include "ddbmutex.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "ddbmutex/attributes.hpp"
@@ -363,7 +362,9 @@ bool DdbMutex::lock_within(nanoseconds time, detail::Wait* wait,
   return result.verdict == Verdict::ours;
 }
 
-void DdbMutex::lock(std::error_code& ec) { lock_within(kForEver, nullptr, ec); }
+void DdbMutex::lock(std::error_code& ec) {
+  lock_within(detail::kForEver, nullptr, ec);
+}
 
 bool DdbMutex::try_lock(std::error_code& ec) {
   return lock_within(nanoseconds::zero(), nullptr, ec);

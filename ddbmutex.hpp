@@ -103,6 +103,8 @@ struct Unreleased;
 using Attributes = std::vector<Attribute>;
 
 namespace detail {
+// For how long lock() waits.  nanoseconds_of() never returns it.
+constexpr std::chrono::nanoseconds kForEver = std::chrono::nanoseconds::max();
 class Wait;
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
@@ -148,9 +150,9 @@ class DdbMutex {
   // True if the lock is ours.  False if somebody else holds it, if the turn is
   // left to another host (see Options::longest_poll), or if it is not yet known
   // that a dead holder's lease is over (see above; calls remember what earlier
-  // ones saw).  Transient errors are retried while there is time.
-  // Takes request_timeout at most, or twice that if it reads the item first
-  // (see above).
+  // ones saw).  Transient errors are retried while there is time.  Takes
+  // request_timeout at most, or twice that if it reads the item first (see
+  // above).
   [[nodiscard]] bool try_lock(std::error_code& ec = detail::throws());
 
   // Like lock(), but returns false on timeout.  Transient errors are retried
@@ -310,10 +312,6 @@ class DdbMutex {
  private:
   // NaN asks for more time than any lease has.
   static constexpr std::chrono::nanoseconds kMoreThanAny =
-      std::chrono::nanoseconds::max();
-
-  // For how long lock() waits.  nanoseconds_of() never returns it.
-  static constexpr std::chrono::nanoseconds kForEver =
       std::chrono::nanoseconds::max();
 
   bool lock_within(std::chrono::nanoseconds time, detail::Wait* wait,
@@ -1032,7 +1030,7 @@ inline bool DdbMutex::stoppable(std::chrono::nanoseconds time,
 }
 
 inline void DdbMutex::lock(const std::stop_token& stop, std::error_code& ec) {
-  stoppable(kForEver, stop, ec);
+  stoppable(detail::kForEver, stop, ec);
 }
 #endif
 

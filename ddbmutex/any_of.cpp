@@ -250,7 +250,7 @@ std::unique_ptr<DdbMutex> AnyOf::lock_within(nanoseconds time,
 }
 
 std::unique_ptr<DdbMutex> AnyOf::lock(std::error_code& ec) {
-  return lock_within(kForEver, nullptr, ec);
+  return lock_within(detail::kForEver, nullptr, ec);
 }
 
 std::unique_ptr<DdbMutex> AnyOf::try_lock(std::error_code& ec) {

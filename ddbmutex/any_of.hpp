@@ -152,7 +152,7 @@ class AnyOf {
   // A stop request ends the wait with Errc::cancelled.
   [[nodiscard]] std::unique_ptr<DdbMutex> lock(
       const std::stop_token& stop, std::error_code& ec = detail::throws()) {
-    return stoppable(kForEver, stop, ec);
+    return stoppable(detail::kForEver, stop, ec);
   }
   template <class Rep, class Period>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
@@ -175,10 +175,6 @@ class AnyOf {
   std::string last_error() const;
 
  private:
-  // For how long lock() waits.  nanoseconds_of() never returns it.
-  static constexpr std::chrono::nanoseconds kForEver =
-      std::chrono::nanoseconds::max();
-
   struct Impl;
   // Ends the call that has this `stopped`, also one that is yet to begin.
   static void stop(Impl& impl, std::atomic<bool>& stopped) noexcept;

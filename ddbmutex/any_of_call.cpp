@@ -17,7 +17,6 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-using any_of::Candidate;
 using any_of::Pass;
 using detail::ErrorPtr;
 using detail::nanoseconds_of;
@@ -56,7 +55,7 @@ AnyOf::Impl::Call::Call(Impl& impl, nanoseconds time,
     : impl_(impl),
       shared_(impl.get()),
       once_(time <= nanoseconds::zero()),
-      forever_(time == kForEver),
+      forever_(time == detail::kForEver),
       end_(lock::add_saturating(BootClock::now(),
                                 once_ ? impl.request_timeout() : time)),
       stopped_(stopped),

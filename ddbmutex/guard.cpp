@@ -4,10 +4,8 @@
 // are sent in one transaction together with a ConditionCheck of the lock's row.
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "dynamodb/ask.hpp"
 #include "dynamodb/transact.hpp"

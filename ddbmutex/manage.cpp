@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
@@ -31,7 +30,6 @@ namespace ddbmutex {
 inline namespace v0 {
 
 using detail::ErrorPtr;
-using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::Fault;
 using std::chrono::milliseconds;

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "../ddbmutex.hpp"
 #include "../sigv4/function_ref.hpp"

@@ -11,7 +11,11 @@
 #define DDBMUTEX_RECURSIVE_HPP
 
 #include <atomic>
+#include <chrono>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "../ddbmutex.hpp"
 
@@ -42,13 +46,17 @@ class RecursiveMutex {
  private:
   template <class Lock>
   bool enter(std::error_code& ec, Lock lock_first) {
-    const bool again = owner_ == std::this_thread::get_id();
-    if (again) mutex_.ensure(std::chrono::nanoseconds::zero(), ec);
-    if (again ? bool(ec) : !lock_first()) return false;
+    if (owner_ == std::this_thread::get_id()) {
+      mutex_.ensure(std::chrono::nanoseconds::zero(), ec);
+      if (ec) return false;
+    } else if (!lock_first()) {
+      return false;
+    }
     owner_ = std::this_thread::get_id();
     ++levels_;
     return true;
   }
+
   DdbMutex mutex_;
   std::atomic<std::thread::id> owner_{};
   int levels_ = 0;  // Only the owner uses it.

@@ -11,8 +11,6 @@
 #ifndef DDBMUTEX_TABLE_SETUP_HPP
 #define DDBMUTEX_TABLE_SETUP_HPP
 
-#include <string>
-
 #include "../ddbmutex.hpp"
 #include "dynamodb/answer.hpp"
 #include "dynamodb/ask.hpp"

@@ -18,7 +18,6 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "profile_parser.hpp"
 #include "secret.hpp"

@@ -61,9 +61,9 @@ class Secret {
 // The secrets of one request: the secret key, the session token, the signature.
 using Secrets = std::array<std::string_view, 3>;
 // Makes a service's text safe to show: its first line, cut to 300 bytes and
-// escaped by one_line().  If the text repeats 12 bytes or more of a secret, it
-// is
-// "(hidden)" instead.  Secrets of less than 16 bytes are not looked for.
+// escaped by one_line().  If the text repeats 12 bytes or more of a secret,
+// "(hidden)" is shown instead.  Secrets of less than 16 bytes are not looked
+// for.
 std::string redacted(std::string_view text, const Secrets& secrets);
 
 // --- Files that hold keys or tokens -----------------------------------------

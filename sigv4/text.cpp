@@ -236,9 +236,9 @@ std::string_view cut(std::string_view& text, char mark) {
   return part;
 }
 
-bool is_among(std::string_view words, std::string_view word, char mark) {
+bool is_among(std::string_view words, std::string_view word) {
   while (!words.empty()) {
-    if (sigv4::cut(words, mark) == word) return true;
+    if (sigv4::cut(words, ' ') == word) return true;
   }
   return false;
 }

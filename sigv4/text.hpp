@@ -189,8 +189,8 @@ std::string_view trimmed(std::string_view text);
 // the mark.  If there is no mark, that is all of the text.
 std::string_view cut(std::string_view& text, char mark);
 
-// Whether `word` is one of `words`, which are separated by `mark`.
-bool is_among(std::string_view words, std::string_view word, char mark = ' ');
+// Whether `word` is one of `words`, which are separated by blanks.
+bool is_among(std::string_view words, std::string_view word);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -63,7 +63,6 @@ class Scripted final : public KeySource {
     threads_.insert(gettid());
     utc_now_ = fetch.utc_now;
     while (closed_ && !fetch.stop.woken()) changed_.wait_for(lock, 5ms);
-    stopped_ = stopped_ || fetch.stop.woken();
     const Answer answer = answer_;
     lock.unlock();
     KeyOutcome outcome = answer();
@@ -83,7 +82,6 @@ class Scripted final : public KeySource {
   }
   int asked() const { return read(asked_); }
   int at_once() const { return read(at_once_); }
-  bool stopped() const { return read(stopped_); }
   std::int64_t utc_now() const { return read(utc_now_); }
   std::set<pid_t> threads() const { return read(threads_); }
 
@@ -98,7 +96,6 @@ class Scripted final : public KeySource {
   std::condition_variable changed_;
   Answer answer_ = [] { return found("first"); };
   bool closed_ = false;
-  bool stopped_ = false;
   int asked_ = 0;
   int running_ = 0;
   int at_once_ = 0;
@@ -438,7 +435,6 @@ BOOST_AUTO_TEST_CASE(refusal_is_read_however_a_service_writes_it) {
   BOOST_TEST(read(R"({"Code":"C","Message":"m"})", "") == "C|m|");
   BOOST_TEST(read(R"({"__type":"a.b#C","message":"m"})",
                   "x-amzn-RequestId: r\r\n") == "C|m|r");
-  BOOST_TEST(read(R"({"error":"C","error_description":"m"})", "") == "C|m|");
   BOOST_TEST(read("", "x-amzn-ErrorType: C:http://x/\r\n") == "C||");
   for (const char* body :
        {"", "{}", R"({"Error":{}})", R"({"code":1})", "<html>C</html>",

@@ -107,8 +107,8 @@ struct Answer {
   std::optional<ServiceTime> date;
   // GetItem: the item.  UpdateItem and DeleteItem: the new or old item, or what
   // was updated in it, as requested.  A write whose condition failed: the item
-  // in the table.  Empty if there is none, or the engine does not send it. Scan
-  // and Query: the key at which the next page begins; empty after the last
+  // in the table.  Empty if there is none, or the engine does not send it.
+  // Scan and Query: the key at which the next page begins; empty after the last
   // page.
   std::optional<Item> item;
   std::vector<Item> items;  // Scan and Query: a page.

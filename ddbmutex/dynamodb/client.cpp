@@ -19,7 +19,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-using sigv4::HttpAnswer;
 using sigv4::Transport;
 
 namespace {

@@ -15,10 +15,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "../../sigv4/http.hpp"
 #include "../../sigv4/http_answer.hpp"

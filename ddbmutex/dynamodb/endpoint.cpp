@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
-#include <utility>
 
 #include "../../sigv4/text.hpp"
 #include "../../sigv4/url.hpp"

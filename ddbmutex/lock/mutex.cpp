@@ -100,7 +100,7 @@ class Mutex::Acquisition {
 
 namespace {
 
-// How often a waiter says that it waits, at most, before it pauses again.
+// How often a waiter says that it waits before its next pause, at most.
 constexpr int kWordsOfWaiting = 3;
 
 // How long a call may take that tries only once.
@@ -326,9 +326,9 @@ bool Mutex::Acquisition::pause() {
 }
 
 // Says in the row that a host waits, if the lock has gone from one holder to
-// another since the last look.  If it has gone further meanwhile, says it once
-// more: a holder may have the lock for less than a round trip.  Nothing hangs
-// on it, so errors do not count.
+// another since the last look.  If it has gone to the next one meanwhile, tells
+// that one: a holder may have the lock for less than a round trip.  Errors do
+// not matter, because the call goes on in any case.
 void Mutex::Acquisition::say_that_it_waits() {
   const RowTarget& place = settings_.place;
   if (*place.layout->expressions(place.policy).wait == '\0') return;

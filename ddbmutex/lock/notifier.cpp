@@ -8,7 +8,6 @@
 #include <exception>
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/text.hpp"

@@ -35,8 +35,8 @@ constexpr int kLongestPartThrottled = 8;
 constexpr std::chrono::milliseconds kShortestLast{50};
 constexpr std::chrono::milliseconds kLongestLast{500};
 
-// The rate limit of renewals: a multiple of the rate that all leases need on
-// average, and its minimum.
+// The rate limit of renewals is 2.25 times the mean rate that all leases need,
+// and at least 100 a second.
 constexpr double kMostTimesMean = 2.25;
 constexpr double kLeastRenewalsPerSecond = 100;
 // How many more may begin at once if fewer than the limit began before.

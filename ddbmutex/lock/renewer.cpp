@@ -5,7 +5,6 @@
 // Leases with it.
 #include "renewer.hpp"
 
-#include <optional>
 #include <utility>
 
 #include "../../sigv4/memory.hpp"

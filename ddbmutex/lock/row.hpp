@@ -13,13 +13,11 @@
 #define DDBMUTEX_ROW_HPP
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "../dynamodb/answer.hpp"

@@ -2,8 +2,8 @@
 
 #include "turns.hpp"
 
+#include <iterator>
 #include <mutex>
-#include <utility>
 
 #include "../../sigv4/memory.hpp"
 

@@ -28,8 +28,8 @@ namespace lock {
 // Thread safety: one thread at a time.
 class MissedTurns {
  public:
-  // The lock is another's, in this row.  Returns whether it was a third one's
-  // when it was last seen, and the holder does not know yet that a host waits.
+  // `row`: the lock, held by another.  Returns whether it has changed hands
+  // since the last call, and its holder does not know yet that a host waits.
   bool misses(const Row& row);
 
  private:

@@ -115,8 +115,8 @@ class Leader {
 
   asio::io_context context_;
   ddbmutex::DdbMutex mutex_{"leader", options()};
-  asio::thread_pool threads_{
-      1};  // Destroyed before the mutex that it waits for.
+  // Destroyed before the mutex that it waits for.
+  asio::thread_pool threads_{1};
   asio::cancellation_signal wait_;
   asio::signal_set signals_{context_, SIGINT, SIGTERM};
   asio::steady_timer timer_{context_};

@@ -38,8 +38,8 @@ MetricFamily family(MetricType type, const std::string& name,
   for (const auto& [value, count] : counts) {
     prometheus::ClientMetric metric;
     if (!label.empty()) metric.label.push_back({label, value});
-    metric.counter.value = metric.gauge.value =
-        count;  // `type` says which one is used.
+    // `type` says which one is used.
+    metric.counter.value = metric.gauge.value = count;
     family.metric.push_back(metric);
   }
   return family;

@@ -17,11 +17,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "../boot_clock.hpp"
 #include "../function_ref.hpp"

@@ -50,9 +50,10 @@ std::string account_in(const Profile& profile) {
   return account.empty() ? account_of(profile.value_of("role_arn")) : account;
 }
 
-// `property`: the one because of which the CLI is asked.  `deed`: what a person
-// may have to do first.
-KeyOutcome keys_by_cli(Search& search, const char* property, const char* deed) {
+// `property`: the one because of which the CLI is asked.  `advice`: what a
+// person may have to do first.
+KeyOutcome keys_by_cli(Search& search, const char* property,
+                       const char* advice) {
   const Profile& profile = *search.profile;
   const std::string place =
       join({profile.find(property).source, ", by the AWS CLI"});
@@ -75,7 +76,7 @@ KeyOutcome keys_by_cli(Search& search, const char* property, const char* deed) {
     keys.state = State::broken;
     keys.reason += "; this AWS CLI is too old, version 2.9 or later is needed";
   } else if (program.status != 0 && !program.is_final) {
-    append(keys.reason, {deed, in_quotes(profile.name)});
+    append(keys.reason, {advice, in_quotes(profile.name)});
   }
   return std::move(keys);
 }

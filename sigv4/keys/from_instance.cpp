@@ -12,7 +12,6 @@
 // this is no instance (`none`).  But after the service has answered or given
 // keys, such failures are transient (`failed`): it will answer again, and its
 // role may be being replaced.
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>

@@ -19,9 +19,11 @@
 // request may succeed later; also if the identity provider could not be asked,
 // or the source has no keys at the moment.
 
+#include <array>
 #include <list>
 #include <utility>
 
+#include "../system.hpp"
 #include "../text.hpp"
 #include "sources.hpp"
 
@@ -37,27 +39,35 @@ constexpr std::size_t kMinToken = 4, kMaxTokenFile = 20 * 1024;
 
 // --- STS -------------------------------------------------------------------
 
+std::string random_session_name() {
+  std::array<unsigned char, 8> bits;
+  fill_with_randomness(bits.data(), bits.size());
+  char digits[2 * bits.size()];
+  write_hex(bits, digits);
+  return join({"ddbmutex-", {digits, sizeof digits}});
+}
+
 // `own`: the action's own parameter; left out if it has no value.  `signer`:
 // null if the request is not signed.
 KeyOutcome ask_sts(std::string_view action, const Role& role, const Field& own,
                    const Credentials* signer, const Services& services,
                    const Fetch& fetch) {
   const std::string name = join({"STS ", action});
-  const std::string random_name = "ddbmutex-" + random_id().substr(16);
+  const std::string random_name = random_session_name();
   ServiceCall call;
   call.name = name;
   call.place = role.place;
   call.method = Method::post;
   call.path = '/';  // g++ 12 would warn of "/" (-Wrestrict), wrongly.
   call.headers = "Accept: application/json\n";
-  call.body = form_of(
-      "", {{"Action", action},
-           {"Version", "2011-06-15"},
-           {"RoleArn", role.arn},
-           {"RoleSessionName",
-            role.session_name.empty() ? random_name : role.session_name},
-           {"DurationSeconds", role.duration},
-           own});
+  call.body =
+      form_of({{"Action", action},
+               {"Version", "2011-06-15"},
+               {"RoleArn", role.arn},
+               {"RoleSessionName",
+                role.session_name.empty() ? random_name : role.session_name},
+               {"DurationSeconds", role.duration},
+               own});
   call.signer = signer;
   if (signer != nullptr) {
     call.secrets = {signer->secret_access_key, signer->session_token};

@@ -250,8 +250,9 @@ std::string Program::why_to_give_up(const Fetch& fetch, BootTime began) const {
     return join({"the program did not end in ",
                  Digits((now - began) / milliseconds(1)), " ms"});
   }
-  if (fetch.stop.woken())
+  if (fetch.stop.woken()) {
     return "given up, because nobody waits for it any more";
+  }
   return "";
 }
 

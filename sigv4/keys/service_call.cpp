@@ -4,7 +4,6 @@
 #include "service_call.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -29,8 +28,8 @@ namespace {
 constexpr Backoff::Limits kServicePauses{milliseconds(100), milliseconds(3200)};
 constexpr Backoff::Limits kThrottledServicePauses{milliseconds(1000),
                                                   milliseconds(32000)};
-// Codes that are transient for the sources of keys only.
-constexpr char kTransient[] = "IDPCommunicationError";
+// This code is transient for the sources of keys only.
+constexpr std::string_view kTransient = "IDPCommunicationError";
 // This code is seldom transient.  But it is retried, because the identity
 // provider may have been slow to answer.
 constexpr std::string_view kDoubtful = "InvalidIdentityToken";
@@ -63,7 +62,7 @@ Verdict verdict_on(std::string_view code, int status) {
     return Verdict::throttled;
   }
   if (meaning == CodeMeaning::transient || status >= 500 || status == 408 ||
-      sigv4::is_among(kTransient, code)) {
+      code == kTransient) {
     return Verdict::transient;
   }
   return code == kDoubtful ? Verdict::doubtful : Verdict::refused;
@@ -274,30 +273,27 @@ Refusal read_refusal(const HttpAnswer& http) {
   const Value error = inner.is_object() ? inner : answer;
   std::string_view code = bare_code(http.header("x-amzn-ErrorType"));
   if (code.empty()) {
-    code = bare_code(first_text(error, {"__type", "code", "Code", "error"}));
+    code = bare_code(first_text(error, {"__type", "code", "Code"}));
   }
   std::string_view request_id = http.header("x-amzn-RequestId");
   if (request_id.empty()) request_id = answer.text("RequestId");
   Refusal refusal;
   refusal.code = code;
-  refusal.message =
-      first_text(error, {"message", "Message", "error_description"});
+  refusal.message = first_text(error, {"message", "Message"});
   refusal.request_id = request_id;
   return refusal;
 }
 
-std::string form_of(std::string_view head,
-                    std::initializer_list<Field> fields) {
-  std::size_t longest = head.size();
+std::string form_of(std::initializer_list<Field> fields) {
+  std::size_t longest = 0;
   for (const Field& field : fields) {
     longest += 3 * (field.name.size() + field.value.size()) + 2;
   }
   std::string form;
   form.reserve(longest);  // So that no copy of a token stays behind.
-  form += head;
   for (const Field& field : fields) {
     if (field.value.empty()) continue;
-    if (form.size() > head.size()) form += '&';
+    if (!form.empty()) form += '&';
     append_encoded(form, field.name);
     form += '=';
     append_encoded(form, field.value);
@@ -309,14 +305,6 @@ std::string quoted_url(const std::string& url) {
   if (url.find('@') != url.npos) return {};
   const std::string_view shown = std::string_view(url).substr(0, url.find('?'));
   return shown.empty() ? "" : in_quotes(shown);
-}
-
-std::string random_id() {
-  std::array<unsigned char, 16> bits;
-  fill_with_randomness(bits.data(), bits.size());
-  char digits[2 * bits.size()];
-  write_hex(bits, digits);
-  return std::string(digits, sizeof digits);
 }
 
 }  // namespace sigv4

@@ -5,7 +5,7 @@
 //
 //   ServiceCall call;
 //   call.name = "STS AssumeRole";
-//   call.body = form_of("", {{"Action", "AssumeRole"}, ...});
+//   call.body = form_of({{"Action", "AssumeRole"}, ...});
 //   return services.ask_sts(
 //       region, call, fetch,
 //       [](const HttpAnswer& http, std::int64_t utc_now) {
@@ -24,8 +24,8 @@
 //
 // Requests and the bodies of answers are wiped.  Error texts show what a
 // service says only up to the first line break (STS shows what it would have
-// signed after it), and hide each word that repeats a part of a secret that
-// was sent.
+// signed after it), and "(hidden)" instead if it repeats a secret that was
+// sent.
 #ifndef DDBMUTEX_SIGV4_SERVICE_CALL_HPP
 #define DDBMUTEX_SIGV4_SERVICE_CALL_HPP
 
@@ -119,20 +119,17 @@ struct Refusal {
 // Reads the errors of STS and a container's agent.
 Refusal read_refusal(const HttpAnswer& http);
 
-// `head`, followed by the fields that have a value, as a form
-// (application/x-www-form-urlencoded).  The caller wipes it.
+// The fields that have a value, as a form (application/x-www-form-urlencoded).
+// The caller wipes it.
 struct Field {
   std::string_view name;
   std::string_view value;
 };
-std::string form_of(std::string_view head, std::initializer_list<Field> fields);
+std::string form_of(std::initializer_list<Field> fields);
 
 // The part of a bad URL that an error may show, in quotes.  Nothing if the URL
 // may contain a password; else the part before its query, which may be secret.
 std::string quoted_url(const std::string& url);
-
-// 32 random hexadecimal digits.
-std::string random_id();
 
 }  // namespace sigv4
 }  // namespace v0
