@@ -383,8 +383,7 @@ BOOST_AUTO_TEST_CASE(takers_begin_at_another_place_each) {
   BOOST_TEST(at_the_best < 80);
 }
 
-// --- Holders that died
-// ----------------------------------------------------------------
+// --- Holders that died -------------------------------------------------------
 
 // Without a Date nobody knows DynamoDB's time.
 BOOST_AUTO_TEST_CASE(dead_holder_is_waited_out_where_answers_have_no_date) {

@@ -9,7 +9,6 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>

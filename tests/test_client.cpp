@@ -463,25 +463,6 @@ BOOST_AUTO_TEST_CASE(refused_connection_is_unreachable_and_certainly_not_sent) {
   for (const std::uint64_t sent : client.counts().sent) BOOST_TEST(sent == 0u);
 }
 
-// libcurl would send it again by itself here.
-BOOST_AUTO_TEST_CASE(kept_connection_that_dies_under_a_request_is_not_resent) {
-  for (const Ending ending : {Ending::close, Ending::reset}) {
-    ScriptedServer server;
-    Client client(options_for(server.url()));
-    CHECK_FAULT(call(client), Fault::none);
-    server.script(Reply::gone(ending));
-    const Answer answer = call(client);
-    CHECK_FAULT(answer, Fault::disconnected);
-    BOOST_TEST(answer.outcome_unknown());
-    const bool closed = ending == Ending::close;
-    BOOST_TEST((!closed || answer.message == "the connection closed before an "
-                                             "answer came"),
-               answer.message);
-    BOOST_TEST(server.request_count() == 2);
-    BOOST_TEST(client.counts().sent[1] == 2u);
-  }
-}
-
 // --- Hostile servers --------------------------------------------------------
 
 namespace {
@@ -560,25 +541,6 @@ BOOST_AUTO_TEST_CASE(hostile_reply_gives_its_fault_outcome_unknown) {
       // Nothing of it sticks to the next call.
       CHECK_FAULT(call(client), Fault::none);
     }
-  }
-}
-
-// The second copy stands in the buffer of a connection that is used again.
-BOOST_AUTO_TEST_CASE(answer_sent_twice_is_not_taken_for_the_next_one) {
-  ScriptedServer server;
-  Reply twice = Reply::ok("{\"Item\":{\"a\":{\"S\":\"first\"}}}");
-  twice.copies = 2;
-  server.script(twice);
-  Client client(options_for(server.url()));
-  const Answer first = call(client, Action::get_item);
-  CHECK_FAULT(first, Fault::none);
-  server.script(Reply::ok("{\"Item\":{\"a\":{\"S\":\"second\"}}}"));
-  const Answer second = call(client, Action::get_item);
-  if (second.fault == Fault::none) {
-    BOOST_REQUIRE(second.item.has_value());
-    BOOST_TEST(second.item->front().value == "second");
-  } else {
-    BOOST_TEST(second.outcome_unknown());
   }
 }
 

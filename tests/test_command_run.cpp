@@ -110,7 +110,6 @@ class Cuttable {
     return where;
   }
   void cut() { is_cut_ = true; }
-  bool reaches(int requests) { return server_.wait_for_requests(requests); }
 
  private:
   std::atomic<bool> is_cut_{false};

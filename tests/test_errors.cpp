@@ -8,7 +8,6 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>

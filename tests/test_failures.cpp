@@ -167,8 +167,7 @@ BOOST_AUTO_TEST_SUITE_END()
 // is gone, how many of them are kept, and what becomes of them with the table.
 BOOST_AUTO_TEST_SUITE(leftovers)
 
-// --- How many there may be
-// ----------------------------------------------------
+// --- How many there may be ---------------------------------------------------
 
 namespace {
 

@@ -135,8 +135,7 @@ BOOST_DATA_TEST_CASE(write_under_the_lock_is_carried_out, kAble* kKept, kind,
   BOOST_TEST(is_free(x.engine(), x.mutex->name()) == !keep);
 }
 
-// --- After the lock was lost
-// ---------------------------------------------------------
+// --- After the lock was lost -------------------------------------------------
 
 // DynamoDB's refusal alone shows that the lock is lost.  No renewal is
 // answered.

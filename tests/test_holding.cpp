@@ -9,7 +9,6 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -62,9 +61,6 @@ struct Held {
     return *mutex;
   }
   int renewals() const { return count_of(gate.server(), "UpdateItem"); }
-  std::int64_t expires() {
-    return row_of(gate.engine(), mutex->name()).expires.count();
-  }
 
   Gate gate;
   Options options;
@@ -113,8 +109,7 @@ BOOST_AUTO_TEST_CASE(changes_are_made_once) {
   BOOST_TEST((mutex.data() == std::string("changed")));
 }
 
-// --- Automatically
-// ---------------------------------------------------------------
+// --- Automatically -----------------------------------------------------------
 
 // The first is due after 12 hours, the second 5 minutes later.  A third, which
 // is renewed all the time, has the Table look what is due.

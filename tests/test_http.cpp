@@ -7,7 +7,6 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -256,9 +255,7 @@ BOOST_FIXTURE_TEST_CASE(answer_that_came_before_its_request_is_not_believed,
 // cannot tell if it arrives only after its check, so it is tried again.
 BOOST_FIXTURE_TEST_CASE(answer_before_the_first_request_is_not_believed,
                         Fixture) {
-  Reply greeting;
-  greeting.raw = kStray;
-  server.greet(greeting);
+  server.greet(kStray);
   BOOST_TEST(tests::eventually([&] {
     Exchange fresh(options);
     const HttpAnswer answer = ask(fresh, server.url());
@@ -470,21 +467,22 @@ BOOST_FIXTURE_TEST_CASE(late_answer_is_never_taken_for_the_next_requests,
 
 // Whoever reads that a request has timed out learns what it waited for.
 BOOST_AUTO_TEST_CASE(hanging_lookup_is_named_when_the_time_is_up) {
-  const auto error_of_ending = [](const std::string& url, int connections) {
+  const auto error_of_ending = [](const std::string& url, bool sends) {
     HttpOptions options;
     options.connect_timeout = tests::kPlenty;
     Exchange exchange(options);
     tests::start(exchange, url, {}, "{}");
-    while (!exchange.sent() && connections > 0)
+    while (!exchange.sent() && sends) {
       drive(exchange, BootClock::now() + 1ms, nullptr);
+    }
     exchange.end(Transport::timed_out);
     return exchange.answer().error;
   };
   ScriptedServer server;
   server.script(tests::hanging());
-  BOOST_TEST(error_of_ending(server.url(), 1) == "");
+  BOOST_TEST(error_of_ending(server.url(), true) == "");
   const FakeNames names(FakeNames::hanging);
-  BOOST_TEST(error_of_ending("http://locks.test/", 0) ==
+  BOOST_TEST(error_of_ending("http://locks.test/", false) ==
              "no connection was begun (does the host name resolve?)");
 }
 

@@ -21,7 +21,6 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/item.hpp"

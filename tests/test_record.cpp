@@ -102,8 +102,9 @@ Request request(Verb verb) {
   request.earliest = ServiceTime(1'799'999'998'000'000'000);
   request.token = 7;
   if (verb == Verb::renew) request.own = {ServiceTime(5), ServiceTime(6)};
-  if (verb == Verb::force || verb == Verb::wait)
+  if (verb == Verb::force || verb == Verb::wait) {
     request.seen = {"theirs", ServiceTime(77)};
+  }
   return request;
 }
 

@@ -41,7 +41,6 @@ using namespace std::chrono_literals;
 using ddbmutex::BootClock;
 using ddbmutex::sigv4::HttpAnswer;
 using ddbmutex::sigv4::Transport;
-using std::chrono::nanoseconds;
 using tests::Engine;
 using tests::eventually;
 using tests::Fault;
@@ -155,7 +154,6 @@ class Row {
   }
 
   Engine& engine() { return engine_; }
-  std::string key() const { return key_; }
   std::string write() const {
     return start() + R"(,"UpdateExpression":"ADD n :one",)"
                      R"("ExpressionAttributeValues":{":one":{"N":"1"}},)"

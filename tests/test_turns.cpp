@@ -2,16 +2,13 @@
 // holder leaves its next turn to others.
 #include <malloc.h>
 
-#include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -85,7 +82,7 @@ class Holders {
   std::string words_;     // GUARDED_BY(mutex_)
 
  public:
-  ScriptedServer server;
+  ScriptedServer server;  // The last member, because its thread uses the rest.
 };
 
 Options often_looking(const ScriptedServer& server) {
@@ -340,7 +337,8 @@ BOOST_DATA_TEST_CASE(hosts_tell_each_other_by_the_row, kEngines, kind) {
     holder.lock();
     gate.open();
     gate.server().release();
-    while (!row_of(gate.engine(), name).waited_for) std::this_thread::yield();
+    BOOST_TEST_REQUIRE(
+        eventually([&] { return row_of(gate.engine(), name).waited_for; }));
     const auto asked = [&] {
       const ddbmutex::Stats stats = patient.table->stats();
       return stats.put_item + stats.update_item + stats.get_item;

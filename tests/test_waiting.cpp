@@ -29,8 +29,6 @@ using ddbmutex::BootClock;
 using ddbmutex::BootTime;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
-using ddbmutex::Error;
-using ddbmutex::Loss;
 using ddbmutex::Options;
 using ddbmutex::Table;
 using std::chrono::milliseconds;
@@ -43,38 +41,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// How DynamoDB is unreachable.
-enum class Away { refuses, hangs };
-
 constexpr milliseconds kPatience = 2s;
-constexpr milliseconds kRequest = 500ms;
-
-// A server that is unreachable in that way, and a lock on it.
-struct Absent {
-  explicit Absent(Away away)
-      : server([](const SeenRequest&) { return hanging(); },
-               ScriptedServer::Scheme::http,
-               away == Away::refuses ? ScriptedServer::Door::shut
-                                     : ScriptedServer::Door::open),
-        table(new_table_at(server)),
-        mutex("x", options(table)) {}
-  // Ends requests in flight, so that the Table does not wait for them.
-  ~Absent() { server.stop(); }
-
-  static Options options(const std::shared_ptr<Table>& table) {
-    Options options = on_table(table);
-    options.patience = kPatience;
-    options.request_timeout = kRequest;
-    return options;
-  }
-  Errc error() const {
-    return server.connection_count() == 0 ? Errc::unreachable : Errc::timed_out;
-  }
-
-  ScriptedServer server;
-  std::shared_ptr<Table> table;
-  DdbMutex mutex;
-};
 
 }  // namespace
 
@@ -105,7 +72,8 @@ std::string final_error_of_another_thread() {
     }
     return number == 3 ? after(kPatience, unavailable) : unavailable;
   });
-  Options options = Absent::options(table_at(server));
+  Options options = on_table(table_at(server));
+  options.patience = kPatience;
   options.request_timeout = 20s;
   DdbMutex mutex("x", options);
   Aside timed([&] { (void)mutex.try_lock_for(1h); });
@@ -157,15 +125,20 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_no_error_for_a_waiter) {
 
 // The timed call has failed for longer than `patience` when lock() is called.
 BOOST_AUTO_TEST_CASE(patience_is_counted_anew_for_each_call) {
-  Absent it(Away::hangs);
-  Aside timed([&] { (void)it.mutex.try_lock_for(1h); });
-  BOOST_TEST(it.server.wait_for_requests(2));
+  ScriptedServer server([](const SeenRequest&) { return hanging(); });
+  Options options = on_table(new_table_at(server));
+  options.patience = kPatience;
+  options.request_timeout = 500ms;
+  DdbMutex mutex("x", options);
+  Aside timed([&] { (void)mutex.try_lock_for(1h); });
+  BOOST_TEST(server.wait_for_requests(2));
   pause(kPatience);
   const Stopwatch watch;
-  BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::timed_out));
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::timed_out));
   BOOST_TEST(watch.ms() >= kPatience.count());
-  it.mutex.cancel();
+  mutex.cancel();
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+  server.stop();  // Ends the request in flight.
 }
 
 // --- Until the deadline ----------------------------------------------------

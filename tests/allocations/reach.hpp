@@ -4,8 +4,6 @@
 #ifndef DDBMUTEX_TESTS_ALLOCATIONS_REACH_HPP
 #define DDBMUTEX_TESTS_ALLOCATIONS_REACH_HPP
 
-#include <cstdlib>
-
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define DDBMUTEX_TESTS_WITH_SANITIZER 1

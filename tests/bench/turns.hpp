@@ -119,19 +119,19 @@ inline void measure(int hosts, std::chrono::seconds time, Report& report) {
   for (const int hold : {5, 50, 500}) {
     for (const int round_trip : {0, 6}) {
       names.push_back(format("turns_%d_%dms_%dms", hosts, hold, round_trip));
-      contests.push_back(std::make_unique<Contest>(
-          round_trip == 0 ? near : far, names.back(), hosts,
-          milliseconds(hold)));
+      contests.push_back(std::make_unique<Contest>(round_trip == 0 ? near : far,
+                                                   names.back(), hosts,
+                                                   milliseconds(hold)));
     }
   }
   std::this_thread::sleep_for(time);
   for (const auto& contest : contests) contest->end();
   for (std::size_t i = 0; i < contests.size(); ++i) {
-    report.line(names[i], figure_of(contests[i]->shares()), 0, "%",
-                format("of an even share of %zu turns, median, least and most "
-                       "of a host; longest wait %.1f rounds",
-                       contests[i]->turns(),
-                       contests[i]->longest_wait_in_rounds()));
+    report.line(
+        names[i], figure_of(contests[i]->shares()), 0, "%",
+        format("of an even share of %zu turns, median, least and most "
+               "of a host; longest wait %.1f rounds",
+               contests[i]->turns(), contests[i]->longest_wait_in_rounds()));
   }
 }
 

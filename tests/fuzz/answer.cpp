@@ -11,7 +11,6 @@
 
 #include "ddbmutex/dynamodb/description.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
-#include "ddbmutex/lock/row.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/reader_of.hpp"
 

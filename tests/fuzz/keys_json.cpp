@@ -8,7 +8,6 @@
 #include <string>
 
 #include "sigv4/keys/from_json.hpp"
-#include "sigv4/keys/sources.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/json_string.hpp"

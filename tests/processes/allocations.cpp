@@ -62,7 +62,6 @@ using allocations::say;
 using allocations::Scenario;
 using allocations::Site;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 const Scenario& scenario_of(std::string_view name) {
   for (const auto* all :

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <memory>
 #include <stop_token>
-#include <string>
 #include <system_error>
 #include <thread>
 

@@ -8,7 +8,7 @@
 //   aws.user({"AKIDSOURCE", "its-secret"});
 //   aws.role({"arn:aws:iam::123456789012:role/locker"});
 //   aws.lifetime(5s);                             // Of keys from now on.
-//   aws.fault({"sts", "AssumeRole", "refuse"}); // The next one.
+//   aws.fault({"sts", "AssumeRole", "refuse"});   // The next one.
 //   ... a program with the variables of aws.environment() ...
 //   aws.log().count("sts", "AssumeRole");         // 2
 //   gateway.counts().expired_keys();              // 0

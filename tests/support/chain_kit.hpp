@@ -12,13 +12,10 @@
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
-#include <iterator>
-#include <sstream>
 #include <string>
 
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"
-#include "sigv4/profile.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"

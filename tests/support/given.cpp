@@ -37,16 +37,4 @@ KeySourcePtr given_keys(const Credentials& keys) {
                        keys.session_token, keys.account_id}));
 }
 
-LogPtr log_of(std::function<void(LogLevel, const std::string&)> add) {
-  struct Given final : Log {
-    explicit Given(std::function<void(LogLevel, const std::string&)>&& given)
-        : call(std::move(given)) {}
-    void add(LogLevel level, const std::string& line) override {
-      call(level, line);
-    }
-    const std::function<void(LogLevel, const std::string&)> call;
-  };
-  return std::make_shared<Given>(std::move(add));
-}
-
 }  // namespace tests

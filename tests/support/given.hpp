@@ -8,7 +8,6 @@
 
 #include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/keys/credentials.hpp"
-#include "sigv4/log.hpp"
 
 namespace tests {
 
@@ -26,10 +25,6 @@ ddbmutex::sigv4::KeySourcePtr given_keys(
 
 // For a source that looks at no clock.
 constexpr auto kNoClock = [] { return std::int64_t{0}; };
-
-// A function of a level and a text as a log.
-ddbmutex::sigv4::LogPtr log_of(
-    std::function<void(ddbmutex::sigv4::LogLevel, const std::string&)> add);
 
 }  // namespace tests
 

@@ -303,12 +303,12 @@ void ScriptedServer::Connection::run() {
 bool ScriptedServer::Connection::greet() {
   const int one = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  Reply greeting;
+  std::string greeting;
   {
     const std::lock_guard<std::mutex> guard(server_.mutex_);
     greeting = server_.greeting_;
   }
-  return send_all(greeting.raw);
+  return send_all(greeting);
 }
 
 bool ScriptedServer::Connection::handshake() {
@@ -382,7 +382,6 @@ bool ScriptedServer::Connection::send_all(std::string_view text) {
             : send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
     if (sent < 0 && ssl_ == nullptr && errno == EINTR) continue;
     if (sent <= 0) return false;
-    server_.bytes_sent_ += static_cast<std::uint64_t>(sent);
     text.remove_prefix(static_cast<std::size_t>(sent));
   }
   return true;
@@ -394,9 +393,7 @@ bool ScriptedServer::Connection::answer(const Reply& reply,
   if (reply.silent) return true;
   // Before the answer is out: whoever has it may call end_idle().
   set_idle(reply.ending == Ending::keep && !reply.endless_headers);
-  std::string text;
-  for (int i = 0; i < reply.copies; ++i) text += text_of(reply, request.number);
-  if (!send_all(text)) return false;
+  if (!send_all(text_of(reply, request.number))) return false;
   if (!reply.stray.empty()) return send_stray(reply.stray);
   if (!reply.endless_headers) return true;
   send_headers_without_end();
@@ -457,7 +454,7 @@ ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door)
   if (door == Door::open) open();
 }
 
-void ScriptedServer::greet(Reply greeting) {
+void ScriptedServer::greet(std::string greeting) {
   const std::lock_guard<std::mutex> guard(mutex_);
   greeting_ = std::move(greeting);
 }

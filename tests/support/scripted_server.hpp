@@ -15,11 +15,9 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_SCRIPTED_SERVER_HPP
 #define DDBMUTEX_TESTS_SUPPORT_SCRIPTED_SERVER_HPP
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
@@ -97,7 +95,6 @@ struct Reply {
   bool endless_headers = false;  // Practically.
   std::string stray;             // Sent behind it once send_stray() is called.
   std::optional<std::size_t> cut_body_at;  // Only so many bytes of the body.
-  int copies = 1;                          // How often the answer is sent.
 
   Ending ending = Ending::keep;  // After all that.
 
@@ -133,9 +130,9 @@ class ScriptedServer {
   // For the next request that no earlier script waits for; goes before the
   // handler.
   void script(Reply reply);
-  // Each connection accepted from now on is sent the raw text of this reply
-  // before anything is read from it.
-  void greet(Reply greeting);
+  // Each connection accepted from now on is sent this text before anything is
+  // read from it.
+  void greet(std::string greeting);
   // Listens from now on.  REQUIRES: the door is shut.
   void open();
   // Lets go what hangs now.
@@ -151,8 +148,6 @@ class ScriptedServer {
   std::vector<SeenRequest> requests() const;
   int request_count() const;
   int connection_count() const;  // Accepted so far.
-  // How many bytes the kernel has accepted, for all clients together.
-  std::uint64_t bytes_sent() const { return bytes_sent_; }
   // False if there were not so many requests in time.
   bool wait_for_requests(int count, std::chrono::nanoseconds time = kPlenty);
 
@@ -185,9 +180,8 @@ class ScriptedServer {
   int releases_ = 0;                                    // GUARDED_BY(mutex_)
   int strays_let_go_ = 0;                               // GUARDED_BY(mutex_)
   int strays_sent_ = 0;                                 // GUARDED_BY(mutex_)
-  Reply greeting_;                                      // GUARDED_BY(mutex_)
+  std::string greeting_;                                // GUARDED_BY(mutex_)
   bool stopping_ = false;                               // GUARDED_BY(mutex_)
-  std::atomic<std::uint64_t> bytes_sent_{0};
 };
 
 // While one exists, every host name of this process (the test program's own

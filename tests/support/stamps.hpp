@@ -60,13 +60,6 @@ class Stamps {
   // The program that has made the file is there yet: else nobody looks.
   bool has_maker() const { return kill(file_->maker, 0) == 0; }
 
-  // For a test that has failed: nothing is to be left of it.
-  void kill_all() const {
-    for (int i = 0; i < kSlots; ++i) {
-      if (is_alive(i)) kill(pid(i), SIGKILL);
-    }
-  }
-
   static std::int64_t now() {
     return ddbmutex::BootClock::now().time_since_epoch().count();
   }

@@ -12,8 +12,8 @@
 //             with transient errors, or since the lock was lost
 //   process   every process ended well or was killed by the torture, none hung,
 //             and what it wrote makes sense
-//   run       every process got a lock, if there were many acquisitions, and saw
-//             the clocks that it was given
+//   run       every process got a lock, if there were many acquisitions, and
+//             saw the clocks that it was given
 //   end       every lock could be taken after the run
 #ifndef DDBMUTEX_TESTS_TORTURE_JUDGE_HPP
 #define DDBMUTEX_TESTS_TORTURE_JUDGE_HPP
