@@ -665,8 +665,8 @@ BOOST_DATA_TEST_CASE(call_ends_in_time_although_connecting_does_not,
                      boost::unit_test::data::make({false, true}), by_proxy) {
   constexpr auto kTime = 300ms;
   ScriptedServer peer;
-  peer.greet(by_proxy ? flood_of(kRefusal, "x", 4 << 20)
-                      : flood_of("", kHelloRequest, 64 << 20));
+  peer.greet(by_proxy ? flood_of(kRefusal, "x", 4 << 20).raw
+                      : flood_of("", kHelloRequest, 64 << 20).raw);
   std::optional<Proxied> proxied;
   if (by_proxy) proxied.emplace(peer.url());
   const std::string url =

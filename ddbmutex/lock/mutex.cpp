@@ -336,6 +336,7 @@ void Mutex::Acquisition::say_that_it_waits() {
   sigv4::try_with_memory([&] {
     for (int i = 0; i < kWordsOfWaiting; ++i) {
       if (row == nullptr || !missed_turns_.misses(*row)) return;
+      polls_.reset();  // Or hosts that begin to wait would get in first.
       Request request;
       request.verb = Request::Verb::wait;
       request.seen = {row->uuid, row->expires};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sigv4/keys/from_json.hpp"
+#include "sigv4/profile_parser.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/json_string.hpp"
