@@ -296,6 +296,20 @@ BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of_the_cli, kCliProfiles,
   BOOST_TEST(has(it.log(), profile.told), it.log());
 }
 
+// As with every source, new keys are fetched when a third of the time is left.
+BOOST_AUTO_TEST_CASE(keys_of_the_cli_are_replaced_before_they_end) {
+  CliStage it(kCliProfiles[0]);
+  it.cli_gives(it.aws.issue(9s));
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_REQUIRE(agent.ask("lock a") == "true");
+  it.cli_gives(it.aws.issue(1h));
+  hold_for(agent, 10s);
+  BOOST_TEST(it.runs() == 2);
+  BOOST_TEST(agent.ask("release a") == "true");
+  BOOST_TEST(it.gateway.counts().expired_keys() == 0);
+}
+
 BOOST_DATA_TEST_CASE(cli_that_fails_is_an_error_with_what_to_do, kCliProfiles,
                      profile) {
   CliStage it(profile);
@@ -320,6 +334,18 @@ BOOST_AUTO_TEST_CASE(cli_that_is_missing_or_too_old_is_an_error_at_once) {
                          "aws: error: Invalid choice; this AWS CLI is too old, "
                          "version 2.9 or later is needed",
                          kCliProfiles[0].told);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cli_that_writes_no_keys_is_an_error) {
+  for (const auto& [written, flaw] :
+       {std::pair("Hello", "the program's output is not a JSON object"),
+        std::pair("", "the program wrote nothing"),
+        std::pair("{\"Version\":1,\"AccessKeyId\":\"AKID\"}",
+                  "no SecretAccessKey in ")}) {
+    CliStage it(kCliProfiles[1]);
+    it.cli("printf '%s' '" + std::string(written) + "'\n");
+    check_that_lock_says(it, flaw, kCliProfiles[1].told);
   }
 }
 
