@@ -470,6 +470,7 @@ BOOST_AUTO_TEST_CASE(call_that_finds_the_loss_says_why) {
     x.lock();
     delete_row(x.engine(), x.name);
     const auto error = error_of([&] { call(x); });
+    BOOST_TEST(x.told.wait_for(1));  // on_lost asks the mutex, which ends here.
     return error ? std::string(error->what()) : "none";
   };
   const std::pair<const char*, std::function<void(Telling&)>> calls[] = {

@@ -48,9 +48,9 @@ struct Found {
   const char* what;
 };
 constexpr Found kFound[] = {
-    {"310", "freed-by-force-for-ever",
+    {"184", "freed-by-force-for-ever",
      "who was freed by force before it heard of its take waited for ever"},
-    {"310", "applied-late-for-ever",
+    {"184", "applied-late-for-ever",
      "so did who had forgotten its take when that was applied"},
     {"63", "written-before-the-key-was-read",
      "a table with another key let two in"},
@@ -59,7 +59,7 @@ constexpr Found kFound[] = {
     {"33", "stamped-after-a-long-silence",
      "a lease that was stored after a long silence ended minutes late"},
     {"30", "any-of-no-deadline", "a large table was read for too long"},
-    {"1538", "refused-write-waits-for-a-renewal",
+    {"521", "refused-write-waits-for-a-renewal",
      "a lock was owned that a guarded write had found lost"},
     {"2", "callback-waits-for-itself", "a callback waited for its own process"},
 };

@@ -686,8 +686,10 @@ void Steps::rest() {
   const nanoseconds ttl = turn_.mutex->options.ttl;
   const int in_ttls =
       turn_.mutex->locked > 0 ? kLongestHoldInTtls : kLongestRestInTtls;
-  const nanoseconds time = std::min(
-      turn_.random.spread(nanoseconds(1000), most), nanoseconds(in_ttls * ttl));
+  // A ttl of a year, so often, is more than there are nanoseconds.
+  const nanoseconds longest = ttl < most / in_ttls ? in_ttls * ttl : most;
+  const nanoseconds time =
+      std::min(turn_.random.spread(nanoseconds(1000), most), longest);
   program_.say("rests for " + ms_text(time));
   program_.rest(time);
 }
