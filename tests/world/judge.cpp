@@ -399,6 +399,9 @@ void Judge::acquired(WatchedMutex& mutex, std::uint64_t token, int thread) {
 // Options::keep_row: "fencing_token() grows with every acquisition".
 void Judge::check_growth(Lock& lock, const WatchedMutex& mutex) {
   if (World::the().now() - lock.forced < 2 * lock.longest_ttl) return;
+  // It may have got the lock while its machine stood still, and learn of that
+  // when another has had it meanwhile.
+  if (allowed_overlap(mutex) > nanoseconds::zero()) return;
   const auto [place, is_new] =
       lock.tokens.emplace(mutex.owned_since, mutex.token);
   if (!is_new) return;  // Locked again by the same thread.
