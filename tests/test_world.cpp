@@ -50,8 +50,6 @@ struct Found {
 constexpr Found kFound[] = {
     {"184", "freed-by-force-for-ever",
      "who was freed by force before it heard of its take waited for ever"},
-    {"184", "applied-late-for-ever",
-     "so did who had forgotten its take when that was applied"},
     {"63", "written-before-the-key-was-read",
      "a table with another key let two in"},
     {"2", "holder-no-pause-margin",

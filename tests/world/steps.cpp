@@ -186,11 +186,16 @@ void Steps::attempt(const Call& call, const CallIt& call_it) {
   got(program_.call(turn_, call, call_it));
 }
 
+// It reads the clock before the mutex knows of the call.  A mutex must not be
+// destroyed until then, so here it is not until the call ends.
 template <class TimePoint>
 void Steps::attempt_until(const Call& call, TimePoint until) {
+  const OwnMutexPtr own = turn_.mutex;
+  own->calls++;
   attempt(call, [&](DdbMutex& mutex, std::error_code& ec) {
     return mutex.try_lock_until(until, ec);
   });
+  if (--own->calls == 0) World::the().notify(own.get());
 }
 
 void Steps::lock() {
