@@ -6,6 +6,7 @@
 #include "http.hpp"
 
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -146,8 +147,7 @@ Exchange::~Exchange() {
 void Exchange::start(const std::string& url, BootTime now, Method method) {
   answer_.reset();
   answer_.sent_at = answer_.received_at = now;
-  progress_ = {};
-  error_[0] = '\0';
+  begin_way();
   if (is_made()) {
     link_headers();
     if (url != url_) set_url(url);
@@ -195,7 +195,10 @@ void Exchange::finish(const Ending& ending) {
   }
   if (ending.transport == Transport::complete) {
     kept_.answered(answer_.received_at, progress_.connects);
-    if (progress_.connects) remember_address();
+    if (progress_.connects) {
+      kept_socket_ = progress_.socket;
+      remember_address();
+    }
     return;
   }
   kept_.failed(way_, answer_.received_at);
@@ -416,6 +419,8 @@ int Exchange::open_socket(int family, int type, int protocol) {
 int Exchange::close_socket(int fd) {
   sockets_.erase(std::remove(sockets_.begin(), sockets_.end(), fd),
                  sockets_.end());
+  if (fd == kept_socket_) kept_socket_ = -1;
+  if (fd == progress_.socket) progress_.socket = -1;
   return close(fd);
 }
 
@@ -423,8 +428,9 @@ int Exchange::close_socket(int fd) {
 // would take data that has arrived by now for the answer.  And libcurl 7.88
 // takes a connection that was reset for a live one (fixed in 8.0.0, curl
 // #10652), so the request would count as sent.
-bool Exchange::may_send() {
+bool Exchange::may_send(int local_port) {
   if (sent()) return false;
+  progress_.socket = progress_.connects ? new_socket(local_port) : kept_socket_;
   if (has_spoken()) return stop(Stop::spoke_first);
   // Memory ran out only for another address of the same name.
   if (progress_.stopped == Stop::no_memory) progress_.stopped = Stop::none;
@@ -444,12 +450,25 @@ bool Exchange::connects_too_long() {
   return true;
 }
 
+// That of the new connection, which has this port.  If an address of the name
+// was slow, another one may have been tried beside it.
+int Exchange::new_socket(int local_port) const {
+  for (auto fd = sockets_.rbegin(); fd != sockets_.rend(); ++fd) {
+    sockaddr_in6 own{};  // The port is where sockaddr_in has it.
+    socklen_t size = sizeof own;
+    const bool is_open =
+        getsockname(*fd, reinterpret_cast<sockaddr*>(&own), &size) == 0;
+    if (is_open && ntohs(own.sin6_port) == local_port) return *fd;
+  }
+  return -1;
+}
+
 // Whether data, or the end of the connection, arrived before the request was
 // sent.  Only TLS session tickets may arrive then: directly after a handshake,
 // in records of application data.
 bool Exchange::has_spoken() const {
   char byte = 0;
-  const ssize_t got = recv(sockets_.back(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t got = recv(progress_.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && errno == EAGAIN) return false;
   return !progress_.connects || got <= 0 || byte != kTlsApplicationData;
 }
@@ -474,11 +493,17 @@ bool Exchange::try_next_way(bool resolved) {
   return true;
 }
 
+void Exchange::begin_way() {
+  progress_ = {};
+  sockets_.clear();
+  error_[0] = '\0';
+}
+
 // Nothing was sent.  libcurl has closed the connection that failed, or does so
 // now.
 void Exchange::begin_again() {
-  progress_ = {};
-  error_[0] = '\0';
+  begin_way();
+  watch_connecting(false);
   curl_multi_remove_handle(multi_, easy_);
   if (curl_multi_add_handle(multi_, easy_) == CURLM_OK) return;
   finish({Transport::unreachable, kNoMemory});

@@ -153,6 +153,7 @@ class Exchange {
 
   struct Progress {
     bool connects = false;  // This exchange has begun to make a connection.
+    int socket = -1;        // That the request is sent on.
     Stop stopped = Stop::none;
     Head head = Head::none;
     std::size_t head_bytes = 0;  // Of all heads.
@@ -186,6 +187,7 @@ class Exchange {
   Ending ending_of_error(int code) const;
   bool resolved() const;
   bool try_next_way(bool resolved);
+  void begin_way();
   void begin_again();
   void remember_address();
   bool list_address(const std::string& address);
@@ -199,13 +201,14 @@ class Exchange {
   // libcurl's callbacks.  They return false or -1 to make it give up.
   bool take_header_line(std::string_view line);
   bool take_body(char* data, std::size_t size);
-  bool may_send();
+  bool may_send(int local_port);
   int open_socket(int family, int type, int protocol);
   int close_socket(int fd);
   bool watch_socket(int fd, int what);
   void set_timer(long wait_ms);
 
   std::size_t size_of_body(std::size_t so_far) const;
+  int new_socket(int local_port) const;
   bool has_spoken() const;
   void watch_connecting(bool watch);
   bool connects_too_long();
@@ -215,7 +218,10 @@ class Exchange {
   const std::unique_ptr<curl_slist[]> lines_;  // The headers, for libcurl.
   std::vector<pollfd> watched_;                // What libcurl waits for.
   std::vector<pollfd> polled_fds_;
-  std::vector<int> sockets_;  // libcurl's open sockets, the newest last.
+  // What libcurl has opened since this way began, the newest last.  Some may be
+  // closed: libcurl 7.88 does not tell that of sockets that never connected.
+  std::vector<int> sockets_;
+  int kept_socket_ = -1;  // Of the connection that was kept.
   // libcurl's header declares CURLM and CURL as void.
   void* const multi_;           // CURLM
   void* const easy_;            // CURL

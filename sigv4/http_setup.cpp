@@ -130,9 +130,9 @@ void Exchange::set_callbacks() {
   }
   curl_easy_setopt(
       easy_, CURLOPT_PREREQFUNCTION,
-      +[](void* self, char*, char*, int, int) -> int {
-        return exchange_of(self).may_send() ? CURL_PREREQFUNC_OK
-                                            : CURL_PREREQFUNC_ABORT;
+      +[](void* self, char*, char*, int, int local_port) -> int {
+        return exchange_of(self).may_send(local_port) ? CURL_PREREQFUNC_OK
+                                                      : CURL_PREREQFUNC_ABORT;
       });
   curl_easy_setopt(
       easy_, CURLOPT_HEADERFUNCTION,
@@ -180,7 +180,12 @@ void Exchange::watch_connecting(bool watch) {
                                             std::size_t, void* self) {
     Exchange& own = exchange_of(self);
     if (!own.connects_too_long()) return 0;
-    for (const int fd : own.sockets_) disconnect(fd);
+    for (const int fd : own.sockets_) {
+      // It is open, for libcurl waits for it.
+      const auto is_it = [fd](const pollfd& one) { return one.fd == fd; };
+      const auto& all = own.watched_;
+      if (std::any_of(all.begin(), all.end(), is_it)) disconnect(fd);
+    }
     return 0;
   };
   curl_easy_setopt(easy_, CURLOPT_XFERINFOFUNCTION, on_progress);

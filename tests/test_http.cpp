@@ -22,6 +22,7 @@
 #include "sigv4/http_way.hpp"
 #include "sigv4/url.hpp"
 #include "sigv4/waiting.hpp"
+#include "tests/support/blackhole.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -343,6 +344,19 @@ BOOST_DATA_TEST_CASE(old_connection_is_kept_if_no_other_can_be_made,
   // A dead one is no way to the server.
   it.server.end_idle(Ending::close);
   BOOST_TEST(ask(exchange, it.url()).transport == Transport::unreachable);
+}
+
+BOOST_FIXTURE_TEST_CASE(old_connection_outlives_a_new_one_that_hangs, Named) {
+  const tests::Blackhole nobody_answers(server.port());
+  Exchange exchange(options);
+  BOOST_TEST(ask(exchange, url()).status == 200);
+  names.reset();
+  names.emplace(std::vector<std::string>{"127.0.0.2"});
+  for (int i = 0; i < 2; ++i) {
+    const HttpAnswer answer = ask(exchange, url());
+    BOOST_TEST(answer.status == 200, answer.error);
+  }
+  BOOST_TEST(server.connection_count() == 1);
 }
 
 // The new connection ends without an answer, so the old one has its turn until
