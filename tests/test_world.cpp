@@ -57,7 +57,7 @@ constexpr Found kFound[] = {
     {"33", "stamped-after-a-long-silence",
      "a lease that was stored after a long silence ended minutes late"},
     {"30", "any-of-no-deadline", "a large table was read for too long"},
-    {"521", "refused-write-waits-for-a-renewal",
+    {"1908", "refused-write-waits-for-a-renewal",
      "a lock was owned that a guarded write had found lost"},
     {"2", "callback-waits-for-itself", "a callback waited for its own process"},
 };

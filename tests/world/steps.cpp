@@ -41,6 +41,21 @@ struct WallClock {
   }
 };
 
+// The same clock, which is the program's own: the mutex does not know of the
+// call until it was read, and must not be destroyed before that.
+template <class Clock>
+struct ReadOutside {
+  using duration = typename Clock::duration;
+  using rep = typename duration::rep;
+  using period = typename duration::period;
+  using time_point = std::chrono::time_point<ReadOutside>;
+  [[maybe_unused]] static constexpr bool is_steady = false;
+  static time_point now() {
+    const Outside outside;
+    return time_point(Clock::now().time_since_epoch());
+  }
+};
+
 // Whether the call is to throw, for functions without a default for `ec`.
 bool throws(const std::error_code& ec) {
   return &ec == &ddbmutex::detail::throws();
@@ -186,16 +201,13 @@ void Steps::attempt(const Call& call, const CallIt& call_it) {
   got(program_.call(turn_, call, call_it));
 }
 
-// It reads the clock before the mutex knows of the call.  A mutex must not be
-// destroyed until then, so here it is not until the call ends.
 template <class TimePoint>
 void Steps::attempt_until(const Call& call, TimePoint until) {
-  const OwnMutexPtr own = turn_.mutex;
-  own->calls++;
+  using Clock = ReadOutside<typename TimePoint::clock>;
+  const typename Clock::time_point at(until.time_since_epoch());
   attempt(call, [&](DdbMutex& mutex, std::error_code& ec) {
-    return mutex.try_lock_until(until, ec);
+    return mutex.try_lock_until(at, ec);
   });
-  if (--own->calls == 0) World::the().notify(own.get());
 }
 
 void Steps::lock() {
