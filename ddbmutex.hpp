@@ -880,9 +880,9 @@ struct Creation {
   // lease ended.  Only in layout ddblock.
   enum class CleanUp {
     never,
-    // Only a table that this call makes.  One that was there may have rows of
-    // others with an attribute `ttl`.  DynamoDB would delete each whose `ttl`
-    // is a time in the past.
+    // Only a table that this call makes.  A table that was there may have rows
+    // with an attribute `ttl` of another meaning.  DynamoDB would delete those
+    // where it looks like a time in the past.
     if_created,
     // Also a table that was there.
     always,

@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
   BOOST_TEST(has(all.source(), "none: "));
 }
 
-// Its environment is ours, except that it is told which files we read.
+// The CLI is told which files we read.  All else in its environment is ours.
 BOOST_AUTO_TEST_CASE(cli_reads_the_files_that_we_read) {
   Full all(aws());
   const tests::ProcessVariable other("AWS_CONFIG_FILE", "/nonexistent");

@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(keys_that_dynamodb_says_have_expired_are_replaced_unseen) {
 
 namespace {
 
-// A profile whose keys the AWS CLI gets, which is a shell script here.
+// A profile whose keys the AWS CLI gets.  The CLI is a shell script here.
 struct CliProfile {
   const char* name;
   std::string lines;

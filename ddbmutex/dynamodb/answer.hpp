@@ -105,11 +105,10 @@ struct Answer {
   BootTime received_at{};                    // After the answer arrived.
   // The answer's Date, if it is DynamoDB's own and plausible.
   std::optional<ServiceTime> date;
-  // GetItem: the item.  UpdateItem and DeleteItem: the new or old item, or what
-  // was updated in it, as requested.  A write whose condition failed: the item
-  // in the table.  Empty if there is none, or the engine does not send it.
-  // Scan and Query: the key at which the next page begins; empty after the last
-  // page.
+  // GetItem: the item.  UpdateItem and DeleteItem: what ReturnValues asked for.
+  // A write whose condition failed: the item in the table.  Empty if there is
+  // none, or the engine does not send it.  Scan and Query: the key at which the
+  // next page begins; empty after the last page.
   std::optional<Item> item;
   std::vector<Item> items;  // Scan and Query: a page.
   // DescribeTable, CreateTable and DeleteTable without a fault.

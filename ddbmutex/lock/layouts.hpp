@@ -38,8 +38,8 @@ struct Expressions {
   const char* release;      // Frees a row that is kept.
   const char* take_end;     // What a take does after its SET.
   const char* release_end;  // The same of a release.
-  // Tells the holder that a host waits; "" in layouts of other libraries, whose
-  // programs do not know such an attribute.
+  // Tells the holder that a host waits.  "" in layouts of other libraries:
+  // their programs do not know the attribute.
   const char* wait;
   // Conditions:
   const char* has_own_version;  // The row has one of Request::own.

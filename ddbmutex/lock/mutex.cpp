@@ -100,8 +100,8 @@ class Mutex::Acquisition {
 
 namespace {
 
-// How often a waiter says that it waits before its next pause, at most.
-constexpr int kWordsOfWaiting = 3;
+// How many holders a waiter tells that it waits, at most, before it pauses.
+constexpr int kHoldersTold = 3;
 
 // How long a call may take that tries only once.
 nanoseconds time_of_one_try(const MutexSettings& settings) {
@@ -334,7 +334,7 @@ void Mutex::Acquisition::say_that_it_waits() {
   if (*place.layout->expressions(place.policy).wait == '\0') return;
   std::unique_ptr<const Row> row = attempt_.front().held().lease.take_row();
   sigv4::try_with_memory([&] {
-    for (int i = 0; i < kWordsOfWaiting; ++i) {
+    for (int i = 0; i < kHoldersTold; ++i) {
       if (row == nullptr || !missed_turns_.misses(*row)) return;
       polls_.reset();  // Or hosts that begin to wait would get in first.
       Request request;

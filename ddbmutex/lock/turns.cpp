@@ -11,8 +11,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// A row without a lease is of another library, whose programs do not read what
-// a waiter says.  A row that was released says nothing to anybody.
+// Only holders that store a lease are told.  ddblock's programs store none, and
+// would not read it.  A row that was released has no holder.
 bool MissedTurns::misses(const Row& row) {
   if (row.kind != Row::Kind::record) return false;
   const bool changed = !holder_.empty() && holder_ != row.uuid;

@@ -1,11 +1,11 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Turns between hosts.  Waiters look at a lock now and then, so a host that
-// asks for it again directly after its release would always be faster.
+// Turns between hosts.  Waiters look at a lock now and then.  A host that
+// releases it and asks again at once would always be faster than they are.
 //
 // A waiter that has missed a turn says so in the row.  The holder learns of it
 // with the answer to its release, and leaves the next turn to others: it does
-// not ask for the lock for one to two times the waiters' longest pause.  The
+// not ask for the lock for one to two times longest_poll.  The
 // locks that nobody waits for cost nothing.
 #ifndef DDBMUTEX_TURNS_HPP
 #define DDBMUTEX_TURNS_HPP

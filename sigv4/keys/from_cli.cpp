@@ -50,8 +50,8 @@ std::string account_in(const Profile& profile) {
   return account.empty() ? account_of(profile.value_of("role_arn")) : account;
 }
 
-// `property`: the one because of which the CLI is asked.  `advice`: what a
-// person may have to do first.
+// `property`: the profile has it, so the CLI is asked.  `advice`: what a person
+// may have to do first.
 KeyOutcome keys_by_cli(Search& search, const char* property,
                        const char* advice) {
   const Profile& profile = *search.profile;

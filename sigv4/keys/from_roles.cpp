@@ -195,9 +195,9 @@ KeyOutcome keys_of_source(Search& search, const Profile& profile,
                           profile.whereabouts(), ")"});
 }
 
-// Follows source_profile from profile to profile and adds their roles.  Returns
-// the keys of the first one that needs no role, or whose role the AWS CLI
-// assumes, because it asks a person for a code (mfa_serial).  Changes the name
+// Follows source_profile from profile to profile and adds their roles.  Ends at
+// the first profile that has keys without a role, and returns them.  Also ends
+// at a role with an mfa_serial, whose keys the AWS CLI gets.  Changes the name
 // of `profile` on the way, because all of them are in the same files.
 KeyOutcome source_of_roles(Search& search, Profile& profile,
                            std::list<Role>& roles) {

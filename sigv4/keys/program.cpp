@@ -42,6 +42,9 @@ constexpr milliseconds kKilledPatience{1000};
 // contains this library may handle or ignore it.
 constexpr milliseconds kFirstLook{1};
 constexpr milliseconds kLongestLook{20};
+// More than a pipe holds, in reads of half of kMostComplaints.  A program that
+// writes without end must not keep us from looking at the time.
+constexpr int kMostReads = 64;
 
 // --- Starting ----------------------------------------------------------------
 
@@ -176,7 +179,8 @@ void Pipe::drop_first_half() {
 }
 
 void Pipe::read_all() {
-  while (fd_ >= 0 && (keeps_ == Keeps::end || !is_full())) {
+  for (int i = 0; i < kMostReads && fd_ >= 0; ++i) {
+    if (is_full() && keeps_ == Keeps::beginning) return;
     if (is_full()) drop_first_half();
     const ssize_t got = read(fd_, &text_[size_], text_.size() - size_);
     if (got > 0) {

@@ -8,8 +8,8 @@
 // this process ignores its environment (settings.hpp), the program gets PATH
 // and HOME alone.
 //
-// If its time is up, or if nobody waits for it any more, the program gets
-// SIGTERM, and soon after SIGKILL.  The processes that it has started get
+// The program gets SIGTERM, and soon after SIGKILL, if its time is up or nobody
+// waits for it any more.  The processes that it has started get
 // neither.  Nobody waits for them, even if they have its stdout open.
 #ifndef DDBMUTEX_SIGV4_PROGRAM_HPP
 #define DDBMUTEX_SIGV4_PROGRAM_HPP

@@ -34,9 +34,9 @@
 //     (botocore goes on; the JavaScript SDK refuses only a partial sign-on.)
 //   * a profile that has no keys and a source's property without a value.
 //
-// The AWS CLI also assumes a role with an mfa_serial, because somebody has to
-// be asked for a code.  A role whose source_profile has keys by the AWS CLI is
-// assumed here, with these keys.
+// The AWS CLI also assumes roles with an mfa_serial: it can ask a person for
+// the code.  Other roles are assumed here, also if the AWS CLI gives the keys
+// of their source_profile.
 //
 // Settings that only qualify a source (duration_seconds, external_id,
 // mfa_serial, role_session_name, sso_registration_scopes) are ignored if the
@@ -138,7 +138,8 @@ KeyOutcome keys_of_source_profile(Search& search);
 
 // --- Parts of these sources --------------------------------------------------
 
-// The keys of search.profile, whose role has an mfa_serial, by the AWS CLI.
+// Asks the AWS CLI for the keys of search.profile.  REQUIRES: its role has an
+// mfa_serial.
 KeyOutcome keys_by_mfa(Search& search);
 
 // Runs a program that writes keys, as run_program() does.  `place`: where it is
