@@ -422,8 +422,9 @@ struct Options {
   // from half of a limit up to the limit.  The limit is first_poll at first and
   // doubles up to longest_poll.  More than 0, and longest_poll at least
   // first_poll.  Defaults: 30 ms and 225 ms, which is 6 reads a second for each
-  // waiter.  Raise longest_poll if locks are long held and reads cost too much:
-  // a lock that is given back is noticed that much later.  If another host has
+  // waiter, and four times as many for one that has seen eight others get the
+  // lock.  Raise longest_poll if locks are long held and reads cost too much: a
+  // lock that is given back is noticed that much later.  If another host has
   // missed its turn, lock() leaves the next one to it: after unlock() it waits
   // for one to two times longest_poll, and try_lock() returns false meanwhile.
   std::chrono::milliseconds first_poll{30};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "ddbmutex/lock/turns.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
@@ -185,6 +186,21 @@ BOOST_AUTO_TEST_CASE(nothing_is_said_in_tables_of_other_libraries) {
   BOOST_TEST(holders.words() == "");
   BOOST_TEST(holders.server.requests().back().body.find("UPDATED_OLD") ==
              std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(waiter_looks_more_often_once_it_has_missed_eight_turns) {
+  ddbmutex::lock::MissedTurns turns;
+  ddbmutex::lock::Row row;
+  row.kind = ddbmutex::lock::Row::Kind::record;
+  row.lease = 1h;
+  row.expires = calendar() + 1h;
+  for (int seen = 0; seen < 20; ++seen) {
+    row.uuid = std::to_string(seen);
+    turns.misses(row);
+    turns.misses(row);  // It is still that holder's turn.
+    BOOST_TEST((turns.longest_pause(400ms) == (seen < 8 ? 400ms : 100ms)),
+               seen);
+  }
 }
 
 // --- Whoever has had the lock ------------------------------------------------

@@ -316,9 +316,11 @@ void Mutex::Acquisition::warn_of_outage(const Answer& answer, BootTime next,
 // false if the call ends: nothing is left of its time, or another ended it.
 bool Mutex::Acquisition::pause() {
   const BootTime now = BootClock::now();
-  BootTime until = add_saturating(
-      now, polls_.next({settings_.first_poll, settings_.longest_poll, 0.5},
-                       settings_.budget.random_share()));
+  const nanoseconds longest =
+      missed_turns_.longest_pause(settings_.longest_poll);
+  BootTime until =
+      add_saturating(now, polls_.next({settings_.first_poll, longest, 0.5},
+                                      settings_.budget.random_share()));
   const BootTime stale_at = mutex_.observation_.stale_at();
   if (stale_at > now) until = std::min(until, stale_at);
   sigv4::wait_until(std::min(until, end_), &waker_);

@@ -11,14 +11,27 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+namespace {
+
+constexpr int kManyTurns = 8;
+constexpr int kTimesAsOften = 4;
+
+}  // namespace
+
 // Only holders that store a lease are told.  ddblock's programs store none, and
 // would not read it.  A row that was released has no holder.
 bool MissedTurns::misses(const Row& row) {
   if (row.kind != Row::Kind::record) return false;
   const bool changed = !holder_.empty() && holder_ != row.uuid;
   if (!sigv4::try_with_memory([&] { holder_ = row.uuid; })) holder_.clear();
+  if (changed && missed_ < kManyTurns) ++missed_;
   const bool listens = row.lease && row.expires > ServiceTime::zero();
   return changed && listens && !row.waited_for;
+}
+
+std::chrono::nanoseconds MissedTurns::longest_pause(
+    std::chrono::nanoseconds usual) const {
+  return missed_ < kManyTurns ? usual : usual / kTimesAsOften;
 }
 
 void TurnsOfOthers::leave(const RowTarget& place, BootTime until) {

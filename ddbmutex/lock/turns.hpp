@@ -10,6 +10,7 @@
 #ifndef DDBMUTEX_TURNS_HPP
 #define DDBMUTEX_TURNS_HPP
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -31,9 +32,13 @@ class MissedTurns {
   // `row`: the lock, held by another.  Returns whether it has changed hands
   // since the last call, and its holder does not know yet that a host waits.
   bool misses(const Row& row);
+  // The upper limit of its pauses between two looks.  Whoever has missed many
+  // turns looks more often, so that chance lets nobody wait for long.
+  std::chrono::nanoseconds longest_pause(std::chrono::nanoseconds usual) const;
 
  private:
   std::string holder_;  // Its uuid.  Empty: none was seen.
+  int missed_ = 0;
 };
 
 // The locks of a table that this process leaves to other hosts for a while.
