@@ -493,15 +493,14 @@ BOOST_AUTO_TEST_CASE(first_minute_without_a_table_says_how_to_make_it) {
 }
 
 // A pause between two requests takes 5 s at most.  So the one that goes beyond
-// the first two seconds begins long before the time is up.  With a --timeout of
-// a minute, the look for the holder has not failed by then.
+// the first two seconds begins long before the time is up.  What `run` finds
+// out about the holder meanwhile may come first.
 BOOST_AUTO_TEST_CASE(what_takes_long_says_early_what_it_is_about) {
   std::vector<std::future<Ran>> all;
   for (const char* line :
        {"show --timeout 12s --endpoint http://127.0.0.1:9 job",
-        "run --wait 12s --timeout 1m --endpoint http://127.0.0.1:9 job true",
-        "run --wait 12s --timeout 1m --endpoint http://localhost.invalid job "
-        "true"}) {
+        "run --wait 12s --endpoint http://127.0.0.1:9 job true",
+        "run --wait 12s --endpoint http://localhost.invalid job true"}) {
     all.push_back(std::async(std::launch::async, [line] {
       return ran_line(line + std::string(" 2>&1 >/dev/null"),
                       environment_at({"http://127.0.0.1:9", "locks"}));
@@ -510,8 +509,8 @@ BOOST_AUTO_TEST_CASE(what_takes_long_says_early_what_it_is_about) {
   for (std::future<Ran>& one : all) {
     const Ran ran = one.get();
     BOOST_TEST(ran.status == 69, ran.said);
-    BOOST_TEST(ran.said.rfind("ddbmutex: failing for ", 0) == 0u, ran.said);
-    BOOST_TEST(all_matches(ran.said, "(failing for)").size() == 1u, ran.said);
+    BOOST_TEST(all_matches(ran.said, "(ddbmutex: failing for )").size() == 1u,
+               ran.said);
   }
 }
 
