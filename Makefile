@@ -65,7 +65,7 @@ programs = $(patsubst %.cpp,$(BUILD)/%,$(wildcard $(1)))
 
 LIB := $(BUILD)/libddbmutex.a
 LIB_SOURCES := $(wildcard ddbmutex.cpp ddbmutex/*.cpp ddbmutex/*/*.cpp \
-  sigv4/*.cpp sigv4/*/*.cpp)
+  sigv4/*.cpp sigv4/*/*.cpp extras/*.cpp extras/*/*.cpp)
 EXAMPLES := $(call programs,examples/*.cpp)
 DEMO := $(BUILD)/examples/demo/demo
 DEMO_OBJECTS := $(call objects,examples/demo/*.cpp)

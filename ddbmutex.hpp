@@ -770,7 +770,7 @@ class Table {
                     std::error_code& ec = detail::throws());
 
  private:
-  friend class AnyOf;  // ddbmutex/any_of.hpp
+  friend class AnyOf;  // extras/any_of.hpp
   friend class DdbMutex;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed only by the destructor.

@@ -11,7 +11,7 @@ TWO_FILES := build/amalgamation
 amalgamation: $(TWO_FILES)/ddbmutex.cpp
 $(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
   $(wildcard $(foreach kind,hpp cpp,$(addsuffix .$(kind),\
-    ddbmutex ddbmutex/* ddbmutex/*/* sigv4/* sigv4/*/*)))
+    ddbmutex ddbmutex/* ddbmutex/*/* sigv4/* sigv4/*/* extras/* extras/*/*)))
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 
@@ -67,7 +67,7 @@ install: $(COMMAND) $(LIB) $(SHARED)
 	  install -Dm 644 /dev/stdin $(DESTDIR)$(COMPLETION_$(name)) &&) :
 	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE) ddbmutex.hpp
 	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE)/ddbmutex \
-	  ddbmutex/any_of.hpp ddbmutex/recursive.hpp
+	  extras/any_of.hpp extras/recursive.hpp
 	$(Q)install -Dm 644 -t $(DESTDIR)$(LIBDIR) $(LIB)
 	$(Q)install -Dm 644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
 	$(Q)$(foreach name,$(LINKS),ln -sf $(REAL_NAME) $(DESTDIR)$(name) &&) :

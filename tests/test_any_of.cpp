@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/any_of.hpp"
+#include "extras/any_of.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"

@@ -77,8 +77,8 @@ BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
   for (const char* kind : {".cpp", ".hpp"}) {
     for (const std::string& file : library_files(kind)) {
       const bool is_public = file == "ddbmutex.hpp" ||
-                             file == "ddbmutex/any_of.hpp" ||
-                             file == "ddbmutex/recursive.hpp";
+                             file == "extras/any_of.hpp" ||
+                             file == "extras/recursive.hpp";
       BOOST_TEST(has(whole, "\n// ---- " + file + "\n") != is_public, file);
     }
   }
@@ -700,12 +700,12 @@ BOOST_AUTO_TEST_CASE(only_a_few_sources_ask_the_system) {
        {"sigv4/system.cpp", "sigv4/system.hpp"}},
       // recursive.hpp only compares threads' ids.
       {"pthread_(?:create|join|detach)|std::(?:j?thread|async|this_thread)\\b",
-       {"ddbmutex/recursive.hpp", "sigv4/system.cpp"}},
+       {"extras/recursive.hpp", "sigv4/system.cpp"}},
       {"\\b(?:eventfd|epoll_\\w+|p?select|usleep|nanosleep)\\(",
        {"sigv4/waiting.cpp"}},
       {"\\btimerfd_\\w+\\(", {"sigv4/boot_timer.hpp"}},
       // Waits for a program that gives out keys.
-      {"\\bpoll\\(", {"sigv4/keys/program.cpp", "sigv4/waiting.cpp"}},
+      {"\\bpoll\\(", {"extras/keys/program.cpp", "sigv4/waiting.cpp"}},
   };
   std::string files;
   for (const std::string& file : all_sources()) files += " " + file;

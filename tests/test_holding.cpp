@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/recursive.hpp"
+#include "extras/recursive.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"

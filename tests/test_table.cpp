@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/any_of.hpp"
 #include "ddbmutex/lock/mutex.hpp"
-#include "ddbmutex/table_setup.hpp"
+#include "extras/any_of.hpp"
+#include "extras/table_setup.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
@@ -209,9 +209,9 @@ BOOST_AUTO_TEST_CASE(actions_on_tables_are_sent_by_one_file_alone) {
       // By exists() and create(); and once a GetItem found another key.
       {"describe_table", "ddbmutex/dynamodb/ask.cpp"},
       // By create(), if DescribeTable found no table.
-      {"create_table", "ddbmutex/table_setup.cpp"},
+      {"create_table", "extras/table_setup.cpp"},
       // By create(), if it has made the table, or with CleanUp::always.
-      {"update_time_to_live", "ddbmutex/table_setup.cpp"},
+      {"update_time_to_live", "extras/table_setup.cpp"},
       {"delete_table", ""},  // By the demo and by tests.
   };
   // These name the actions, and send none.

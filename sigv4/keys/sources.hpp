@@ -51,10 +51,10 @@
 #include <string>
 #include <vector>
 
+#include "../../extras/keys/program.hpp"
 #include "../profile.hpp"
 #include "credentials.hpp"
 #include "from_hosts.hpp"
-#include "program.hpp"
 #include "service_call.hpp"
 
 namespace ddbmutex {

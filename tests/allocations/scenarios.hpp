@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/any_of.hpp"
+#include "extras/any_of.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/sources.hpp"
 #include "sigv4/waiting.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/any_of.hpp"
+#include "extras/any_of.hpp"
 
 using namespace std::chrono_literals;
 using ddbmutex::AnyOf;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/any_of.hpp"
+#include "extras/any_of.hpp"
 #include "tests/world/judge.hpp"
 #include "tests/world/plan.hpp"
 #include "tests/world/random.hpp"

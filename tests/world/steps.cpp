@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ddbmutex/any_of.hpp"
+#include "extras/any_of.hpp"
 #include "sigv4/system.hpp"
 #include "tests/world/odd_rows.hpp"
 

@@ -2,7 +2,7 @@
 
 // any_of.hpp: a lock on any one of many items, such as work that is to be done.
 //
-//   #include "ddbmutex/any_of.hpp"
+//   #include "extras/any_of.hpp"
 //
 //   ddbmutex::AnyOfOptions options;
 //   options.each.table = jobs;  // Its rows are the jobs.

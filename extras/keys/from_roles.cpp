@@ -23,9 +23,9 @@
 #include <list>
 #include <utility>
 
-#include "../system.hpp"
-#include "../text.hpp"
-#include "sources.hpp"
+#include "../../sigv4/keys/sources.hpp"
+#include "../../sigv4/system.hpp"
+#include "../../sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -22,10 +22,10 @@
 // unless they repeat its keys, and without words that look like a key.
 #include <utility>
 
-#include "../text.hpp"
-#include "from_json.hpp"
+#include "../../sigv4/keys/from_json.hpp"
+#include "../../sigv4/keys/sources.hpp"
+#include "../../sigv4/text.hpp"
 #include "program.hpp"
-#include "sources.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

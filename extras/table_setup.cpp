@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "../ddbmutex/dynamodb/item.hpp"
+#include "../ddbmutex/lock/row.hpp"
 #include "../sigv4/backoff.hpp"
 #include "../sigv4/log.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
-#include "dynamodb/item.hpp"
-#include "lock/row.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

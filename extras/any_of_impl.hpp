@@ -17,17 +17,17 @@
 #include <string>
 #include <system_error>
 
+#include "../ddbmutex/dynamodb/ask.hpp"
+#include "../ddbmutex/dynamodb/retry.hpp"
+#include "../ddbmutex/errors.hpp"
+#include "../ddbmutex/lock/mutex.hpp"
+#include "../ddbmutex/lock/queue.hpp"
+#include "../ddbmutex/table.hpp"
 #include "../sigv4/backoff.hpp"
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/process.hpp"
 #include "../sigv4/system.hpp"
 #include "any_of.hpp"
-#include "dynamodb/ask.hpp"
-#include "dynamodb/retry.hpp"
-#include "errors.hpp"
-#include "lock/mutex.hpp"
-#include "lock/queue.hpp"
-#include "table.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

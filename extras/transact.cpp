@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <iterator>
 
-#include "../../sigv4/text.hpp"
-#include "item.hpp"
+#include "../ddbmutex/dynamodb/item.hpp"
+#include "../sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

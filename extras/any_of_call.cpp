@@ -7,12 +7,12 @@
 #include <optional>
 #include <utility>
 
+#include "../ddbmutex/dynamodb/clock.hpp"
+#include "../ddbmutex/listing.hpp"
+#include "../ddbmutex/lock/protocol.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
 #include "any_of_impl.hpp"
-#include "dynamodb/clock.hpp"
-#include "listing.hpp"
-#include "lock/protocol.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "../text.hpp"
-#include "sources.hpp"
+#include "../../sigv4/keys/sources.hpp"
+#include "../../sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

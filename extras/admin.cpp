@@ -11,19 +11,19 @@
 #include <string_view>
 #include <utility>
 
+#include "../ddbmutex/attributes.hpp"
+#include "../ddbmutex/dynamodb/ask.hpp"
+#include "../ddbmutex/errors.hpp"
+#include "../ddbmutex/layout_options.hpp"
+#include "../ddbmutex/listing.hpp"
+#include "../ddbmutex/lock/mutex.hpp"
+#include "../ddbmutex/lock/protocol.hpp"
+#include "../ddbmutex/lock/queue.hpp"
+#include "../ddbmutex/lock/requests.hpp"
+#include "../ddbmutex/lock/row.hpp"
+#include "../ddbmutex/table.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
-#include "attributes.hpp"
-#include "dynamodb/ask.hpp"
-#include "errors.hpp"
-#include "layout_options.hpp"
-#include "listing.hpp"
-#include "lock/mutex.hpp"
-#include "lock/protocol.hpp"
-#include "lock/queue.hpp"
-#include "lock/requests.hpp"
-#include "lock/row.hpp"
-#include "table.hpp"
 #include "table_setup.hpp"
 
 namespace ddbmutex {

@@ -15,10 +15,10 @@
 #include <tuple>
 #include <utility>
 
+#include "../ddbmutex/mutex_impl.hpp"
 #include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
 #include "any_of_impl.hpp"
-#include "mutex_impl.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -16,7 +16,7 @@
 
 #include <string>
 
-#include "credentials.hpp"
+#include "../../sigv4/keys/credentials.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

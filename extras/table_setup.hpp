@@ -12,10 +12,10 @@
 #define DDBMUTEX_TABLE_SETUP_HPP
 
 #include "../ddbmutex.hpp"
-#include "dynamodb/answer.hpp"
-#include "dynamodb/ask.hpp"
-#include "dynamodb/description.hpp"
-#include "errors.hpp"
+#include "../ddbmutex/dynamodb/answer.hpp"
+#include "../ddbmutex/dynamodb/ask.hpp"
+#include "../ddbmutex/dynamodb/description.hpp"
+#include "../ddbmutex/errors.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

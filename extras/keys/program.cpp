@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "../secret.hpp"
-#include "../text.hpp"
-#include "from_json.hpp"
+#include "../../sigv4/keys/from_json.hpp"
+#include "../../sigv4/secret.hpp"
+#include "../../sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

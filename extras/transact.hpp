@@ -14,9 +14,9 @@
 #include <string>
 #include <string_view>
 
-#include "../../sigv4/text.hpp"
-#include "answer.hpp"
-#include "item.hpp"
+#include "../ddbmutex/dynamodb/answer.hpp"
+#include "../ddbmutex/dynamodb/item.hpp"
+#include "../sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

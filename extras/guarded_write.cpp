@@ -7,15 +7,15 @@
 #include <string>
 #include <string_view>
 
-#include "dynamodb/ask.hpp"
-#include "dynamodb/transact.hpp"
-#include "errors.hpp"
-#include "lock/mutex.hpp"
-#include "lock/queue.hpp"
-#include "lock/requests.hpp"
-#include "lock/row.hpp"
-#include "mutex_impl.hpp"
-#include "table.hpp"
+#include "../ddbmutex/dynamodb/ask.hpp"
+#include "../ddbmutex/errors.hpp"
+#include "../ddbmutex/lock/mutex.hpp"
+#include "../ddbmutex/lock/queue.hpp"
+#include "../ddbmutex/lock/requests.hpp"
+#include "../ddbmutex/lock/row.hpp"
+#include "../ddbmutex/mutex_impl.hpp"
+#include "../ddbmutex/table.hpp"
+#include "transact.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

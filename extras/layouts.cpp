@@ -17,7 +17,7 @@
 //
 // To add a layout, declare it in layouts.hpp and define it at the end of this
 // file; if it fits neither family, write a class like these.
-#include "layouts.hpp"
+#include "../ddbmutex/lock/layouts.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -25,10 +25,10 @@
 #include <string>
 #include <string_view>
 
-#include "../../sigv4/text.hpp"
-#include "../dynamodb/item.hpp"
-#include "protocol.hpp"
-#include "requests.hpp"
+#include "../ddbmutex/dynamodb/item.hpp"
+#include "../ddbmutex/lock/protocol.hpp"
+#include "../ddbmutex/lock/requests.hpp"
+#include "../sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
