@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "ddbmutex/attributes.hpp"
 #include "ddbmutex/errors.hpp"
-#include "ddbmutex/layout_options.hpp"
+#include "ddbmutex/impl.hpp"
 #include "ddbmutex/lock/mutex.hpp"
 #include "ddbmutex/lock/renewer.hpp"
 #include "ddbmutex/lock/row.hpp"
-#include "ddbmutex/mutex_impl.hpp"
-#include "ddbmutex/table.hpp"
+#include "ddbmutex/row_options.hpp"
+#include "ddbmutex/stored.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/memory.hpp"
 #include "sigv4/profile.hpp"
@@ -104,7 +103,7 @@ ErrorPtr check(const Options& options, const TableOptions& table) {
     return bad;
   }
   if (ErrorPtr bad = check_times(options)) return bad;
-  if (ErrorPtr bad = detail::check_for_layout(options, table)) return bad;
+  if (ErrorPtr bad = detail::check_for_rows(options, table)) return bad;
   return detail::check_stored(options, table);
 }
 
@@ -223,13 +222,13 @@ std::shared_ptr<lock::MutexSettings> DdbMutex::Impl::settings(
   made->prefix_bytes = static_cast<unsigned>(table_options.prefix.size());
   table->impl_->set_row_target(name, options.sort_value, made->place);
   made->place.owner = owner();
-  made->place.attributes = detail::to_item(options.data, options.attributes);
+  made->place.attributes = detail::to_item(options.data, options.item);
   const bool keep = detail::keeps_rows(options.keep_row, table_options);
   lock::RowPolicy& policy = made->place.policy;
   policy.keeps_row = keep;
   policy.keep_data = options.keep_data.value_or(keep);
   policy.must_exist = options.only_if_exists;
-  detail::set_layout_policy(policy, options, table_options);
+  detail::set_row_policy(policy, options, table_options);
 
   made->request_timeout = detail::request_timeout_of(options);
   made->ttl = options.ttl;

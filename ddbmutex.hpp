@@ -93,16 +93,16 @@ inline namespace v0 {
 class Table;
 enum class Loss;
 struct Options;
-struct Attribute;
 struct Changes;
-struct Created;
-struct Creation;
 struct LockInfo;
 struct Stats;
 struct Unreleased;
-using Attributes = std::vector<Attribute>;
+namespace lock {
+class RowFormat;
+}
 
 namespace detail {
+struct Inside;  // Gives the extras what is inside.
 // For how long lock() waits.  nanoseconds_of() never returns it.
 constexpr std::chrono::nanoseconds kForEver = std::chrono::nanoseconds::max();
 class Wait;
@@ -267,47 +267,18 @@ class DdbMutex {
 
   // --- What is stored with the lock ---
 
-  // What was stored when the lock was taken, with the changes made since.
-  // Empty unless the mutex is locked.  Kept after a loss until it is unlocked.
-  // Attributes that did not fit are left out: see LockInfo::problem.
+  // What was stored when the lock was taken, with the changes made since: the
+  // bytes of `data`, and all else as in Options::item.  Empty unless the mutex
+  // is locked.  Kept after a loss until it is unlocked.  Attributes that did
+  // not fit are left out: see LockInfo::problem.
   std::optional<std::string> data() const;
-  Attributes attributes() const;
+  std::string item() const;
   // Renews the lease and changes what is stored.  If a transient error is
   // reported, the change may or may not have been made.
   void renew(const Changes& changes, std::error_code& ec = detail::throws());
   // Releases the lock and changes what stays in a kept row, in one request.  If
   // the row is not kept, this fails with bad_option, and the lock stays held.
   void release(const Changes& changes, std::error_code& ec = detail::throws());
-
-  // --- Guarded writes ---
-
-  // Sends your writes in one TransactWriteItems that DynamoDB carries out only
-  // if the lock is ours at that moment.  If DynamoDB finds that it is not,
-  // before our clock shows a loss, the writes are refused with Errc::lease_lost
-  // and the lease is renewed at once.  If the renewal finds the lock lost, or
-  // is not answered within request_timeout, owns_lock() turns false and on_lost
-  // is called.
-  //
-  // `items` is a JSON array of 1 to 99 elements of TransactItems, such as
-  // `[{"Put": {...}}, {"Update": {...}}]`, for tables of one account and
-  // region.  Errors: condition_failed, if a condition of yours does not hold
-  // (the Error's text has its position, from 1 on, and DynamoDB's words);
-  // no_table and access_denied, for any of these tables or the lock's;
-  // bad_request, also if an item's key does not fit its table.
-  //
-  // Transient errors are retried for `patience`, but for at most 9 minutes.
-  // The writes are made at most once: all attempts have one ClientRequestToken,
-  // which DynamoDB remembers for 10 minutes.
-  //
-  // Use keep_row with guarded writes.  Without it, a request of ours that
-  // reaches DynamoDB late can bring back a row that was deleted, and so let an
-  // old guarded write pass, even one that was refused.
-  void guarded_write(const std::string& items,
-                     std::error_code& ec = detail::throws());
-  // The condition that guarded_write() adds, for programs that send the
-  // transaction themselves: the JSON of a ConditionCheck, to be added to
-  // TransactItems.  Errors: not_held.
-  std::string condition_check(std::error_code& ec = detail::throws()) const;
 
  private:
   // NaN asks for more time than any lease has.
@@ -321,35 +292,10 @@ class DdbMutex {
                  std::error_code& ec);
 #endif
 
+  friend struct detail::Inside;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
 };
-
-// An attribute of an item, of any of DynamoDB's types.
-struct Attribute {
-  enum class Type {
-    string,
-    number,
-    binary,
-    boolean,
-    null,
-    string_set,
-    number_set,
-    binary_set,
-    list,
-    map,
-  };
-  std::string name{};  // Empty for a member of a set or list.
-  Type type = Type::string;
-  // string: UTF-8; number: decimal text, up to 38 digits; binary: the bytes;
-  // boolean: "true" or "false"; empty for other types.
-  std::string value{};
-  std::vector<Attribute> members{};  // Of sets, lists and maps.
-};
-bool operator==(const Attribute& a, const Attribute& b);
-inline bool operator!=(const Attribute& a, const Attribute& b) {
-  return !(a == b);
-}
 
 // The options of a mutex, in groups; the first group is what most programs set.
 // The mutex's constructor reports a value that is out of bounds (bad_option).
@@ -458,11 +404,13 @@ struct Options {
   // Default: nothing.
   std::optional<std::string> data{};
 
-  // Attributes to store with the lock.  They may not have the name of the
-  // table's key or of the record's attributes (uuid, expires, lease, owner,
-  // ttl, token, data, waiting; in shared layouts other ones).  With keep_row or
-  // keep_data, 100 at most.
-  Attributes attributes{};
+  // More attributes to store with the lock, in DynamoDB's JSON:
+  // `{"state": {"S": "new"}, "tries": {"N": "3"}}`.  (extras/stored.hpp has
+  // typed ones.)  They may not have the name of the table's key or of the
+  // record's attributes (uuid, expires, lease, owner, ttl, token, data,
+  // waiting; in shared layouts other ones).  With keep_row or keep_data, 100 at
+  // most.
+  std::string item{};
 
   // Whether the last holder's data and attributes stay where yours do not
   // replace them.  If rows are not kept, only a dead holder leaves any.
@@ -530,33 +478,6 @@ struct Credentials {
   std::string account_id{};     // Empty if unknown.
   // When the keys expire.  Not set: never.
   std::optional<std::chrono::system_clock::time_point> expires{};
-};
-
-// How items are written.  All layouts but the first are those of other
-// libraries (part `layouts`), called the shared layouts: their programs and
-// yours can then lock the same names in the same table.  examples/README.md
-// says, under "Side by side", what is not safe in each of them.
-//
-// Clients of lockclient, lease and ddblock judge a lease by their own host's
-// calendar: see TableOptions::calendar_margin.  If there is such a margin,
-// DynamoDB's answers must have a Date (else Errc::not_supported), because
-// without it no end of a lease can be stored.
-//
-// Clients of dynamolock and awslabs take a lock once they have seen its row
-// unchanged for its lease.  There, a program that tries only once does not get
-// a dead holder's lock, and LockInfo::expires has no meaning.
-enum class Layout {
-  ddblock,     // Ours, and paulmach/ddblock's: `uuid`, `expires`.  Rows are
-               // deleted.
-  lockclient,  // samstradling/dynamodb-lock-client-golang: `identifier`,
-               // `expiry`.  Rows are deleted.
-  lease,       // intercom/lease: `ProcessID`, `LeaseUntil`.  Rows must exist,
-               // with a LeaseUntil, which may be 0 (else Errc::no_row or
-               // bad_record), and are always kept.
-  dynamolock,  // cirello-io/dynamolock: `ownerName`, `leaseDuration` ("20s"),
-               // `recordVersionNumber`, `isReleased`.  Rows are kept.
-  awslabs,     // awslabs/amazon-dynamodb-lock-client: the same with "20000".
-               // Rows are deleted.
 };
 
 enum class LogLevel {
@@ -640,28 +561,26 @@ struct TableOptions {
   // replicas.  Only safe if all programs lock in one region.
   bool allow_replicas = false;
 
-  // --- Tables that are shared with other libraries (part `layouts`) ---
+  // --- Tables that are shared with programs of other libraries ---
 
-  // How items are written.  All programs that share a table must agree.
-  Layout layout = Layout::ddblock;
+  // How items are written.  All programs that share a table must agree.  Null:
+  // the layout of paulmach/ddblock, with `uuid` and `expires`; rows are
+  // deleted.  extras/layouts.hpp has those of other libraries, called the
+  // shared layouts.
+  const lock::RowFormat* rows = nullptr;
 
-  // In layouts ddblock, lockclient and lease: the largest clock skew, against
-  // DynamoDB's clock, of hosts whose programs use the other library; 0 to a
-  // day.  Default: 2 s; in ddblock 0, for a table that only this library uses.
-  // We store the end of our leases later by this, so that a host whose clock is
-  // ahead does not take our locks early.  Their leases count as over once
-  // DynamoDB's clock is past their end by this, and by at least 2 s, so that a
-  // holder whose clock is behind keeps its lock.  A dead holder's lock becomes
-  // free that much later.  A host whose clock is off by more may take locks
-  // that are held, or lose its own.  Between two programs of the other library
-  // there is no margin.
+  // In layout ddblock, and in those of extras/layouts.hpp that say so: the
+  // largest clock skew, against DynamoDB's clock, of hosts whose programs use
+  // the other library; 0 to a day.  Default: 0 in layout ddblock, for a table
+  // that only this library uses; 2 s in others.  We store the end of our leases
+  // later by this, so that a host whose clock is ahead does not take our locks
+  // early.  Their leases count as over once DynamoDB's clock is past their end
+  // by this, and by at least 2 s, so that a holder whose clock is behind keeps
+  // its lock.  A dead holder's lock becomes free that much later.  A host whose
+  // clock is off by more may take locks that are held, or lose its own.
+  // Between two programs of the other library there is no margin.  If there is
+  // a margin, DynamoDB's answers must have a Date (else Errc::not_supported).
   std::optional<std::chrono::milliseconds> calendar_margin{};
-
-  // In layouts dynamolock and awslabs: writes `leaseDuration` in the form that
-  // the row already has ("20s" or "20000"), instead of the layout's.  We read
-  // both forms; their clients read only their own, and fail on the other.  Each
-  // lock() then reads the item first: one request more.
-  bool lease_as_found = false;
 };
 
 // The table that locks live in, with the endpoint, keys and connections for it.
@@ -713,65 +632,15 @@ class Table {
 
   Stats stats() const;
 
-  // --- Administration ---
-
-  // Creates the table with the key that the options name, and waits until it is
-  // usable: a minute at most.  A table that is being deleted is awaited, and
-  // then made anew.  An existing table is checked as by exists(), and not
-  // changed, unless Creation::clean_up asks for it.
-  Created create(std::error_code& ec = detail::throws());
-  Created create(const Creation& how, std::error_code& ec = detail::throws());
-
-  // False if there is no such table, or if it is being deleted.  Errors:
-  // wrong_table, if its key differs from the options; replicated_table, unless
-  // allow_replicas is set; unready_table, if its items cannot be used and it is
-  // not being created.  Call it when a program starts, to find a wrong table
-  // before the first lock does.
-  //
-  // A wrong key is remembered.  Until exists() or create() finds the key right,
-  // locks, inspect(), list() and force_unlock() fail with wrong_table and send
-  // nothing.  Renewals and releases of locks that are held are still sent.
-  bool exists(std::error_code& ec = detail::throws());
-
   // What is stored for the mutex of that name; a consistent read.
   LockInfo inspect(const std::string& name,
                    std::error_code& ec = detail::throws());
   LockInfo inspect(const std::string& name, const std::string& sort_value,
                    std::error_code& ec = detail::throws());
 
-  // Calls `each` for every item whose key begins with the prefix, in no
-  // particular order, until it returns false.  Reads the whole table, one read
-  // unit for each 4,096 bytes, and keeps one page of items in memory.  Does not
-  // read data and attributes.  A lock that is taken or released meanwhile may
-  // or may not be included.  The first call for a Table also sends a GetItem,
-  // which finds a wrong_table.
-  void list(const std::function<bool(const LockInfo&)>& each,
-            std::error_code& ec = detail::throws());
-  // The same for all sort values of one name; reads no others.
-  void list(const std::string& name,
-            const std::function<bool(const LockInfo&)>& each,
-            std::error_code& ec = detail::throws());
-
-  // Frees the lock by force if its record is still exactly the one that was
-  // inspected; false if it is not.  Errors: also bad_option, if nothing was
-  // held.
-  //
-  // The holder, if it is alive, loses the lock and learns of it with its next
-  // renewal.  Until then, two may believe that they hold the lock.  A holder
-  // does not learn of it at all if it unlocks in an outage that lasts longer
-  // than its lease.  Programs of other libraries do not learn of it at once.
-  // Those of lockclient and lease take the free lock again with their next
-  // heartbeat.  Those of dynamolock and awslabs go on as if they held the lock,
-  // and learn of it only once another has taken it.
-  //
-  // The row is deleted only in layout ddblock, and only if it has no token.
-  // Any other row is marked as free, as by a release, and the rest of it stays.
-  bool force_unlock(const LockInfo& info,
-                    std::error_code& ec = detail::throws());
-
  private:
-  friend class AnyOf;  // extras/any_of.hpp
   friend class DdbMutex;
+  friend struct detail::Inside;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
 };
@@ -864,40 +733,9 @@ extern FailHandler fail_handler;
 // Changes to what is stored with a lock.  Everything else stays as it is.
 struct Changes {
   std::optional<std::string> data{};  // Bytes.
-  Attributes attributes{};            // As in Options.
+  std::string item{};                 // As in Options.
   std::vector<std::string> remove{};  // Names of attributes, or "data".  With
-                                      // `attributes` 100 at most.
-};
-
-// How Table::create() makes the table.
-struct Creation {
-  struct Throughput {
-    std::uint64_t read_units = 1;
-    std::uint64_t write_units = 1;
-  };
-  std::optional<Throughput> throughput{};  // Default: pay per request.
-  std::vector<std::pair<std::string, std::string>> tags{};
-  // Lets DynamoDB delete rows that are not kept, a day or more after their
-  // lease ended.  Only in layout ddblock.
-  enum class CleanUp {
-    never,
-    // Only a table that this call makes.  A table that was there may have rows
-    // with an attribute `ttl` of another meaning.  DynamoDB would delete those
-    // where it looks like a time in the past.
-    if_created,
-    // Also a table that was there.
-    always,
-  };
-  // If the engine has no such clean-up, create() succeeds, and a warning is
-  // logged.  If it cannot be turned on for another reason, create() fails with
-  // an error that says that the table is there.
-  CleanUp clean_up = CleanUp::if_created;
-};
-
-// What Table::create() has done.
-struct Created {
-  bool made = false;       // This call has certainly made the table.
-  bool cleans_up = false;  // This call has turned the clean-up on.
+                                      // those of `item` 100 at most.
 };
 
 // What the table has for a mutex's name.
@@ -932,7 +770,7 @@ struct LockInfo {
   std::optional<std::chrono::milliseconds> age{};
   std::uint64_t token = 0;  // 0 unless the row is a kept one.
   std::optional<std::string> data{};
-  Attributes attributes{};
+  std::string item{};  // All other attributes, as in Options; or empty.
   // Why the item is not a lock, or that it is too large to be read.  Everything
   // above but the name and the sort value is then empty.  (inspect() reports
   // bad_record, too.)

@@ -1,9 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The calls of a Table, except its administration (manage.cpp): checks options,
+// The calls of a Table, except inspect() (inspect.cpp): checks options,
 // sets up the source of keys and the log, and releases all locks in close().
-#include "table.hpp"
-
 #include <unistd.h>
 
 #include <functional>
@@ -22,9 +20,9 @@
 #include "../sigv4/thread.hpp"
 #include "../sigv4/waiting.hpp"
 #include "dynamodb/retry.hpp"
-#include "layout_options.hpp"
+#include "impl.hpp"
 #include "lock/renewer.hpp"
-#include "mutex_impl.hpp"
+#include "row_options.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -49,20 +47,20 @@ bool is_table_name(std::string_view name) {
 
 // --- What is wrong with an option; "" if nothing is --------------------------
 
-const char* attribute_problem(const lock::Layout& layout,
+const char* attribute_problem(const lock::RowFormat& rows,
                               const std::string& name) {
   if (name.empty() || name.size() > 255) return "not 1 to 255 bytes long";
   if (!sigv4::is_utf8(name)) return "not UTF-8";
-  return lock::is_record_attribute(layout, name)
+  return lock::is_record_attribute(rows, name)
              ? "the lock has an attribute of this name"
              : "";
 }
 
-const char* sort_key_problem(const lock::Layout& layout,
+const char* sort_key_problem(const lock::RowFormat& rows,
                              const TableOptions& options) {
   if (options.sort_key.empty()) return "";
   if (options.sort_key == options.key) return "the same as key";
-  return attribute_problem(layout, options.sort_key);
+  return attribute_problem(rows, options.sort_key);
 }
 
 const char* sort_value_problem(const std::string& value) {
@@ -84,8 +82,8 @@ const char* credentials_problem(const Credentials& keys) {
 }
 
 ErrorPtr check(const TableOptions& options) {
-  if (ErrorPtr bad = detail::check_layout(options)) return bad;
-  const lock::Layout& layout = *detail::find_layout(options);
+  if (ErrorPtr bad = detail::check_rows(options)) return bad;
+  const lock::RowFormat& rows = *options.rows;
   if (!is_table_name(options.name)) {
     const std::string text = sigv4::in_quotes(options.name) +
                              " is not 3 to 255 characters of a-zA-Z0-9_.-";
@@ -96,9 +94,9 @@ ErrorPtr check(const TableOptions& options) {
        detail::text_problem(options.prefix, detail::kMaxKeyBytes - 1,
                             "too long: it leaves no room for a name"),
        options.prefix},
-      {"key", attribute_problem(layout, options.key), options.key},
+      {"key", attribute_problem(rows, options.key), options.key},
       {"sort_value", sort_value_problem(options), options.sort_value},
-      {"sort_key", sort_key_problem(layout, options), options.sort_key},
+      {"sort_key", sort_key_problem(rows, options), options.sort_key},
       {"credentials", credentials_problem(options.credentials)},
       {"patience", options.patience < milliseconds(0) ? "less than 0" : ""},
   });
@@ -191,7 +189,7 @@ Table::Impl::Impl(TableOptions&& the_options)
     : options(std::move(the_options)),
       target(dynamodb::find_target({options.region, options.endpoint,
                                     options.profile, options.ca_file})) {
-  detail::set_layout_defaults(options);
+  detail::set_row_defaults(options);
   unusable = check(options);
   if (!unusable && !target.error.empty()) unusable = bad_target(target);
 }
@@ -232,7 +230,7 @@ const std::string& Table::Impl::usual_owner() const {
 void Table::Impl::set_row_target(const std::string& name,
                                  const std::string& sort_value,
                                  lock::RowTarget& row_target) const {
-  row_target.layout = detail::find_layout(options);
+  row_target.format = options.rows;
   row_target.table = options.name;
   row_target.key = options.prefix;
   row_target.key += name;

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "../ddbmutex/mutex_impl.hpp"
+#include "../ddbmutex/impl.hpp"
 #include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
 #include "any_of_impl.hpp"

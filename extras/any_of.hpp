@@ -8,11 +8,11 @@
 //   options.each.table = jobs;  // Its rows are the jobs.
 //   options.read = {"state"};
 //   options.accept = [](const ddbmutex::LockInfo& job) {
-//     return state_of(job.attributes) != "done";
+//     return state_of(job.item) != "done";
 //   };
 //   ddbmutex::AnyOf any(options);
 //   while (auto job = any.lock()) {  // Any that nobody has; waits for one.
-//     work_on(job->name(), job->attributes());
+//     work_on(job->name(), job->item());
 //     job->release(done);  // Changes that set "state".
 //   }
 //
@@ -86,7 +86,7 @@ struct AnyOfOptions {
 
   // Attributes that `accept` needs to see in a pass; `data` may be one.  An
   // item with a LockInfo::problem is skipped, because some of them may be
-  // missing.  Needs the part `attributes`.
+  // missing.
   std::vector<std::string> read{};
 
   // Which items are wanted.  Asked in a pass, also of items that are held; and

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "../ddbmutex/dynamodb/clock.hpp"
-#include "../ddbmutex/listing.hpp"
 #include "../ddbmutex/lock/protocol.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
 #include "any_of_impl.hpp"
+#include "listing.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -413,7 +413,7 @@ bool AnyOf::Impl::Call::is_still_wanted() const {
   item.lease = impl_.options.each.ttl;
   item.token = mutex_->fencing_token();
   item.data = mutex_->data();
-  item.attributes = mutex_->attributes();
+  item.item = mutex_->item();
   return impl_.options.accept(item);
 }
 

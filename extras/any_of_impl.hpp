@@ -20,9 +20,9 @@
 #include "../ddbmutex/dynamodb/ask.hpp"
 #include "../ddbmutex/dynamodb/retry.hpp"
 #include "../ddbmutex/errors.hpp"
+#include "../ddbmutex/impl.hpp"
 #include "../ddbmutex/lock/mutex.hpp"
 #include "../ddbmutex/lock/queue.hpp"
-#include "../ddbmutex/table.hpp"
 #include "../sigv4/backoff.hpp"
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/process.hpp"
@@ -117,7 +117,9 @@ struct AnyOf::Impl : detail::ErrorReporter {
   class Call;
   struct Shared;
   Shared& get();
-  Table::Impl& table() const { return *options.each.table->impl_; }
+  detail::Inside::TableImpl& table() const {
+    return *detail::Inside::of(*options.each.table);
+  }
   std::chrono::milliseconds request_timeout() const;
   // The options of the mutex for one item.
   Options each(const std::string& sort_value) const;

@@ -2,25 +2,26 @@
 
 // Guarded writes: DynamoDB carries them out only while the lock is ours.  They
 // are sent in one transaction together with a ConditionCheck of the lock's row.
+#include "guarded_write.hpp"
+
 #include <algorithm>
 #include <chrono>
-#include <string>
 #include <string_view>
 
 #include "../ddbmutex/dynamodb/ask.hpp"
 #include "../ddbmutex/errors.hpp"
+#include "../ddbmutex/impl.hpp"
 #include "../ddbmutex/lock/mutex.hpp"
 #include "../ddbmutex/lock/queue.hpp"
 #include "../ddbmutex/lock/requests.hpp"
 #include "../ddbmutex/lock/row.hpp"
-#include "../ddbmutex/mutex_impl.hpp"
-#include "../ddbmutex/table.hpp"
 #include "transact.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
 using detail::ErrorPtr;
+using detail::Inside;
 using dynamodb::Answer;
 using dynamodb::Fault;
 using std::chrono::nanoseconds;
@@ -89,8 +90,9 @@ constexpr std::chrono::minutes kRetryWritesFor{9};
 
 }  // namespace
 
-void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
-  detail::run(impl_, ec, [&](Impl& impl) {
+void guarded_write(DdbMutex& object, const std::string& items,
+                   std::error_code& ec) {
+  detail::run(Inside::of(object), ec, [&](auto& impl) -> ErrorPtr {
     const std::string problem = dynamodb::problem_of_writes(items);
     if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
     const std::string cannot = impl.cannot_text("write under");
@@ -98,7 +100,8 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
     lock::HeldLeasePtr held;
     sigv4::Text check;
     if (ErrorPtr error = check_of(mutex, cannot, held, check)) return error;
-    lock::TableState& table = impl.table->impl_->get();
+    auto& table_impl = *Inside::of(*impl.table);
+    lock::TableState& table = table_impl.get();
     const lock::Waits::One wait(table.waits);
     if (wait.waker() == nullptr) return detail::error_of(Errc::closed, cannot);
     const nanoseconds request_timeout = mutex->settings().request_timeout;
@@ -121,13 +124,13 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
           *held, lock::add_saturating(BootClock::now(), request_timeout),
           *wait.waker()));
     }
-    return error_of_write(answer, cannot, impl.table->impl_->endpoint(), loss);
+    return error_of_write(answer, cannot, table_impl.endpoint(), loss);
   });
 }
 
-std::string DdbMutex::condition_check(std::error_code& ec) const {
+std::string condition_check(const DdbMutex& object, std::error_code& ec) {
   sigv4::Text check;
-  detail::run(impl_, ec, [&](Impl& impl) {
+  detail::run(Inside::of(object), ec, [&](auto& impl) {
     lock::HeldLeasePtr held;
     return check_of(impl.state.peek(), impl.cannot_text("make a condition of"),
                     held, check);

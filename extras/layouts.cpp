@@ -1,6 +1,5 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_LAYOUTS
 // The layouts of other libraries.  There are two families, a class each:
 //
 //   lockclient, lease     The row says when the lease ends, by the wall clock
@@ -17,7 +16,7 @@
 //
 // To add a layout, declare it in layouts.hpp and define it at the end of this
 // file; if it fits neither family, write a class like these.
-#include "../ddbmutex/lock/layouts.hpp"
+#include "layouts.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -28,6 +27,7 @@
 #include "../ddbmutex/dynamodb/item.hpp"
 #include "../ddbmutex/lock/protocol.hpp"
 #include "../ddbmutex/lock/requests.hpp"
+#include "../ddbmutex/lock/row_format.hpp"
 #include "../sigv4/text.hpp"
 
 namespace ddbmutex {
@@ -65,11 +65,11 @@ constexpr Expressions kLockclientRows = calendar_rows(
 constexpr Expressions kLeaseRows =
     calendar_rows("SET #uuid = :uuid, #expires = :expires");
 
-class CalendarLayout final : public Layout {
+class CalendarLayout final : public RowFormat {
  public:
   constexpr CalendarLayout(dynamodb::AttributeNames the_names,
                            Defaults the_defaults, const Expressions& rows)
-      : Layout(the_names, the_defaults, rows, rows) {}
+      : RowFormat(the_names, the_defaults, rows, rows) {}
 
   const char* read(const Item& item, Row& row) const override;
   void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
@@ -276,10 +276,10 @@ constexpr Expressions kVersionRows = {
     "#version = :seen_version AND attribute_not_exists(#released)",
     /*may_wait=*/""};
 
-class VersionLayout final : public Layout {
+class VersionLayout final : public RowFormat {
  public:
   constexpr VersionLayout(LeaseForm form, Defaults the_defaults)
-      : Layout(kVersionNames, the_defaults, kVersionRows, kVersionRows),
+      : RowFormat(kVersionNames, the_defaults, kVersionRows, kVersionRows),
         form_(form) {}
 
   const char* read(const Item& item, Row& row) const override;
@@ -364,7 +364,8 @@ void VersionLayout::write_value(std::string_view word, const RowTarget& target,
   if (word == "is_released") return write_text(json, "1");
   if (word == "binary") return write_text(json, "B");
   if (word == "longest_version") return write_number(json, kLongestId);
-  if (word != "lease") return Layout::write_value(word, target, request, json);
+  if (word != "lease")
+    return RowFormat::write_value(word, target, request, json);
   const bool as_found =
       target.policy.looks_first && request.form != LeaseForm::unknown;
   write_text(json, lease_text(request.lease, as_found ? request.form : form_));
@@ -381,28 +382,42 @@ constexpr dynamodb::AttributeNames kLockclientNames = {{"uuid", "identifier"},
 constexpr dynamodb::AttributeNames kLeaseNames = {{"uuid", "ProcessID"},
                                                   {"expires", "LeaseUntil"}};
 
-constexpr CalendarLayout lockclient_layout(kLockclientNames, {},
-                                           kLockclientRows);
-constexpr CalendarLayout lease_layout(kLeaseNames,
-                                      {/*stores_end=*/true, /*keeps_rows=*/true,
-                                       /*must_exist=*/true, Take::updates},
-                                      kLeaseRows);
-constexpr VersionLayout dynamolock_layout(
-    LeaseForm::go_duration, {/*stores_end=*/false, /*keeps_rows=*/true,
-                             /*must_exist=*/false, Take::updates});
-constexpr VersionLayout awslabs_layout(LeaseForm::milliseconds,
-                                       {/*stores_end=*/false,
-                                        /*keeps_rows=*/false,
-                                        /*must_exist=*/false, Take::puts});
+constexpr CalendarLayout kLockclient(kLockclientNames, {}, kLockclientRows);
+constexpr CalendarLayout kLease(kLeaseNames,
+                                {/*stores_end=*/true, /*keeps_rows=*/true,
+                                 /*must_exist=*/true, Take::updates},
+                                kLeaseRows);
+
+constexpr RowFormat::Defaults dynamolock_defaults(bool lease_as_found) {
+  return {/*stores_end=*/false, /*keeps_rows=*/true, /*must_exist=*/false,
+          Take::updates, lease_as_found};
+}
+constexpr VersionLayout kDynamolock(LeaseForm::go_duration,
+                                    dynamolock_defaults(false));
+constexpr VersionLayout kDynamolockAsFound(LeaseForm::go_duration,
+                                           dynamolock_defaults(true));
+
+constexpr RowFormat::Defaults awslabs_defaults(bool lease_as_found) {
+  return {/*stores_end=*/false, /*keeps_rows=*/false, /*must_exist=*/false,
+          Take::puts, lease_as_found};
+}
+constexpr VersionLayout kAwslabs(LeaseForm::milliseconds,
+                                 awslabs_defaults(false));
+constexpr VersionLayout kAwslabsAsFound(LeaseForm::milliseconds,
+                                        awslabs_defaults(true));
 
 }  // namespace
-
-const Layout& kLockclient = lockclient_layout;
-const Layout& kLease = lease_layout;
-const Layout& kDynamolock = dynamolock_layout;
-const Layout& kAwslabs = awslabs_layout;
-
 }  // namespace lock
+
+namespace layouts {
+
+const lock::RowFormat& lockclient = lock::kLockclient;
+const lock::RowFormat& lease = lock::kLease;
+const lock::RowFormat& dynamolock = lock::kDynamolock;
+const lock::RowFormat& dynamolock_as_found = lock::kDynamolockAsFound;
+const lock::RowFormat& awslabs = lock::kAwslabs;
+const lock::RowFormat& awslabs_as_found = lock::kAwslabsAsFound;
+
+}  // namespace layouts
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

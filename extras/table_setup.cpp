@@ -14,6 +14,7 @@
 
 #include "../ddbmutex/dynamodb/item.hpp"
 #include "../ddbmutex/lock/row.hpp"
+#include "../ddbmutex/row_options.hpp"
 #include "../sigv4/backoff.hpp"
 #include "../sigv4/log.hpp"
 #include "../sigv4/text.hpp"
@@ -159,7 +160,7 @@ bool should_clean_up(const CallContext& context, const TableOptions& options,
                      const Creation& how, bool made) {
   using CleanUp = Creation::CleanUp;
   // No other layout has the attribute `ttl`.
-  if (options.layout != Layout::ddblock || how.clean_up == CleanUp::never) {
+  if (!is_ddblock(options) || how.clean_up == CleanUp::never) {
     return false;
   }
   if (made || how.clean_up == CleanUp::always) return true;

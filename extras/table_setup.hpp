@@ -11,11 +11,11 @@
 #ifndef DDBMUTEX_TABLE_SETUP_HPP
 #define DDBMUTEX_TABLE_SETUP_HPP
 
-#include "../ddbmutex.hpp"
 #include "../ddbmutex/dynamodb/answer.hpp"
 #include "../ddbmutex/dynamodb/ask.hpp"
 #include "../ddbmutex/dynamodb/description.hpp"
 #include "../ddbmutex/errors.hpp"
+#include "admin.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -58,7 +58,7 @@ Fault why_stop(BootTime now, BootTime deadline, sigv4::Waker* waker) {
 
 }  // namespace
 
-Reply reply_to(Verb verb, Answer& answer, const Layout& layout) {
+Reply reply_to(Verb verb, Answer& answer, const RowFormat& layout) {
   Reply reply;
   reply.received = BootClock::now();
   const bool done = answer.fault == Fault::none;
@@ -162,7 +162,7 @@ Attempt::Begun Attempt::begin(Stamper* stamper, BootTime now) {
         call() == Call::take && settings_.place.policy.takes_by_update();
     settings_.client.begin(*pending_, action_of(verb_, settings_.place.policy),
                            stamped_at_, nullptr,
-                           wanted_of(*settings_.place.layout, others));
+                           wanted_of(*settings_.place.format, others));
     pending_->exchange().connect_within(settings_.request_timeout);
   });
   if (had_memory && stamped) return Begun::yes;
@@ -194,7 +194,7 @@ void Attempt::receive() {
   const ServiceClock clock = settings_.client.clock();
   // The last step that may take time: nothing waits from here until the claim
   // is published.
-  Reply reply = reply_to(verb_, answer_, *settings_.place.layout);
+  Reply reply = reply_to(verb_, answer_, *settings_.place.format);
   verdict_ = held_->lease.receive(std::move(reply), clock, *observation_);
   end_at_ = end();
   if (stage_ == Stage::awaiting_take) stage_ = Stage::releasing_take;

@@ -38,7 +38,7 @@ namespace lock {
 
 // What an answer means to the protocol.  Moves the item out of the answer.
 Reply reply_to(Request::Verb verb, dynamodb::Answer& answer,
-               const Layout& layout = kDdblock);
+               const RowFormat& layout = kDdblock);
 
 // How an attempt stamps a request for a lease that other threads use, too: each
 // function runs under the mutex that guards the lease.

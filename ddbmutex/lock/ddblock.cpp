@@ -21,8 +21,8 @@
 #include <string_view>
 
 #include "../dynamodb/item.hpp"
-#include "layouts.hpp"
 #include "requests.hpp"
+#include "row_format.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -89,9 +89,9 @@ constexpr Expressions kKeptRows = {
     "#uuid = :seen_uuid AND #expires > :released"
     " AND attribute_not_exists(#waiting)"};
 
-class Ddblock final : public Layout {
+class Ddblock final : public RowFormat {
  public:
-  constexpr Ddblock() : Layout(kDdblockNames, {}, kDeletedRows, kKeptRows) {}
+  constexpr Ddblock() : RowFormat(kDdblockNames, {}, kDeletedRows, kKeptRows) {}
 
   const char* read(const Item& item, Row& row) const override;
   void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
@@ -198,14 +198,14 @@ void Ddblock::write_value(std::string_view word, const RowTarget& target,
   if (word == "no_token") return write_number(json, 0);
   // Below the last, so that an increment does not reach it.
   if (word == "last_token") return write_number(json, kLastToken - 2);
-  Layout::write_value(word, target, request, json);
+  RowFormat::write_value(word, target, request, json);
 }
 
 constexpr Ddblock ddblock_layout;
 
 }  // namespace
 
-const Layout& kDdblock = ddblock_layout;
+const RowFormat& kDdblock = ddblock_layout;
 
 }  // namespace lock
 }  // namespace v0

@@ -13,8 +13,8 @@
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/waiting.hpp"
 #include "../dynamodb/ask.hpp"
-#include "layouts.hpp"
 #include "requests.hpp"
+#include "row_format.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -333,7 +333,7 @@ bool Mutex::Acquisition::pause() {
 // not matter, because the call goes on in any case.
 void Mutex::Acquisition::say_that_it_waits() {
   const RowTarget& place = settings_.place;
-  if (*place.layout->expressions(place.policy).wait == '\0') return;
+  if (*place.format->expressions(place.policy).wait == '\0') return;
   std::unique_ptr<const Row> row = attempt_.front().held().lease.take_row();
   sigv4::try_with_memory([&] {
     for (int i = 0; i < kHoldersTold; ++i) {
@@ -348,9 +348,9 @@ void Mutex::Acquisition::say_that_it_waits() {
           add_saturating(BootClock::now(), settings_.request_timeout);
       Answer answer = settings_.client.call(
           action_of(request.verb, place.policy), body, std::min(within, end_),
-          waker_, nullptr, wanted_of(*place.layout, false));
+          waker_, nullptr, wanted_of(*place.format, false));
       if (answer.fault != Fault::condition_failed) return;
-      row = std::move(reply_to(request.verb, answer, *place.layout).row);
+      row = std::move(reply_to(request.verb, answer, *place.format).row);
     }
   });
 }

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "layouts.hpp"
+#include "row_format.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -85,15 +85,15 @@ void write_request(const RowTarget& target, const Request& request,
 
 // --- Values ------------------------------------------------------------------
 
-void Layout::write_version(std::string_view, ServiceTime expires,
-                           JsonWriter& json) const {
+void RowFormat::write_version(std::string_view, ServiceTime expires,
+                              JsonWriter& json) const {
   write_number(json, expires.count());
 }
 
 // Values of the words that all layouts share.  Layouts override this for their
 // own.
-void Layout::write_value(std::string_view word, const RowTarget& target,
-                         const Request& request, JsonWriter& json) const {
+void RowFormat::write_value(std::string_view word, const RowTarget& target,
+                            const Request& request, JsonWriter& json) const {
   using std::chrono::milliseconds;
   if (word == "uuid") return write_text(json, request.uuid);
   if (word == "expires") return write_number(json, request.stamp.count());
@@ -163,7 +163,7 @@ void RequestBody::take() {
     update_record();
   }
   begin_condition();
-  layout_.add_is_free(target_.policy, *this);
+  format_.add_is_free(target_.policy, *this);
   if (request_.seen) add(expressions_.or_stale);
   if (!request_.own.empty()) {
     add(" OR (");
@@ -232,8 +232,8 @@ RequestBody::RequestBody(const RowTarget& target, const Request& request,
     : target_(target),
       request_(request),
       action_(action_of(request.verb, target.policy)),
-      layout_(*target.layout),
-      expressions_(layout_.expressions(target.policy)),
+      format_(*target.format),
+      expressions_(format_.expressions(target.policy)),
       json_(text) {
   text.reserve(kUsualBytes);
   if (request.verb == Verb::look) return;
@@ -250,8 +250,8 @@ void RequestBody::put_record() {
   for (std::size_t at = record.find('#'); at != record.npos;
        at = record.find('#', at + 1)) {
     const std::string_view word = first_word(record.substr(at + 1));
-    json_.name(layout_.attribute(word));
-    layout_.write_value(word, target_, request_, json_);
+    json_.name(format_.attribute(word));
+    format_.write_value(word, target_, request_, json_);
   }
   dynamodb::write_members(json_, target_.attributes);
   json_.end_object();
@@ -363,7 +363,7 @@ void RequestBody::write_returned() {
 void RequestBody::write_names() {
   for (const std::string_view word : names_) {
     json_.name(word).text(word == "#key" ? target_.key_name
-                                         : layout_.attribute(word.substr(1)));
+                                         : format_.attribute(word.substr(1)));
   }
   for (std::size_t i = 0; set_ != nullptr && i < set_->size(); ++i) {
     json_.name(numbered("#set", i)).text((*set_)[i].name);
@@ -376,7 +376,7 @@ void RequestBody::write_names() {
 void RequestBody::write_own_versions() {
   for (std::size_t i = 0; i < request_.own.size(); ++i) {
     json_.name(numbered(":own", i));
-    layout_.write_version(request_.uuid, request_.own[i], json_);
+    format_.write_version(request_.uuid, request_.own[i], json_);
   }
 }
 
@@ -386,7 +386,7 @@ void RequestBody::write_values() {
       write_own_versions();
     } else {
       json_.name(word);
-      layout_.write_value(word.substr(1), target_, request_, json_);
+      format_.write_value(word.substr(1), target_, request_, json_);
     }
   }
   for (std::size_t i = 0; set_ != nullptr && i < set_->size(); ++i) {

@@ -6,7 +6,7 @@
 //   client.begin(pending, action_of(request.verb, target.policy), body);
 //
 // RequestBody has a function for each verb, for all layouts.  The expressions
-// are the layout's (layouts.hpp).
+// are the layout's (row_format.hpp).
 #ifndef DDBMUTEX_REQUESTS_HPP
 #define DDBMUTEX_REQUESTS_HPP
 
@@ -17,8 +17,8 @@
 #include "../../sigv4/text.hpp"
 #include "../dynamodb/answer.hpp"
 #include "../dynamodb/item.hpp"
-#include "layouts.hpp"
 #include "row.hpp"
+#include "row_format.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -73,7 +73,7 @@ class RequestBody {
   const RowTarget& target_;
   const Request& request_;
   const dynamodb::Action action_;
-  const Layout& layout_;
+  const RowFormat& format_;
   const Expressions& expressions_;
   dynamodb::JsonWriter json_;
   // The words of all expressions, such as "#uuid" and ":uuid", each once.

@@ -8,7 +8,7 @@
 
 #include "../../sigv4/system.hpp"
 #include "../../sigv4/text.hpp"
-#include "layouts.hpp"
+#include "row_format.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -17,7 +17,7 @@ namespace lock {
 using dynamodb::Attribute;
 using dynamodb::Item;
 
-std::string_view Layout::attribute(std::string_view placeholder) const {
+std::string_view RowFormat::attribute(std::string_view placeholder) const {
   for (const dynamodb::AttributeName& name : names) {
     if (placeholder == name.placeholder) return name.attribute;
   }
@@ -26,16 +26,16 @@ std::string_view Layout::attribute(std::string_view placeholder) const {
   return kDataAttribute;
 }
 
-dynamodb::Wanted wanted_of(const Layout& layout, bool with_others) {
+dynamodb::Wanted wanted_of(const RowFormat& layout, bool with_others) {
   return {layout.names, kDataAttribute, with_others};
 }
 
-bool is_record_attribute(const Layout& layout, std::string_view attribute) {
+bool is_record_attribute(const RowFormat& layout, std::string_view attribute) {
   return attribute == kDataAttribute ||
          wanted_of(layout, false).is_of_record(attribute);
 }
 
-Row read_row(Item item, const Layout& layout) {
+Row read_row(Item item, const RowFormat& layout) {
   Row row;
   if (item.empty()) return row;
   row.kind = Row::Kind::unknown;

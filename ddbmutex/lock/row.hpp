@@ -3,10 +3,10 @@
 // A lock's row: what an item of the table says about the lock, where the item
 // is stored, and what a request does to it.
 //
-//   Row row = read_row(std::move(item), *target.layout);
+//   Row row = read_row(std::move(item), *target.format);
 //   if (row.kind == Row::Kind::unknown) return row.problem;
 //
-// The layout (layouts.hpp) decides how a row is stored as an item and how a
+// The layout (row_format.hpp) decides how a row is stored as an item and how a
 // request is written as JSON.  Reading is strict: a record that is not
 // understood is never taken.
 #ifndef DDBMUTEX_ROW_HPP
@@ -140,8 +140,8 @@ struct Request {
   std::int64_t token = 0;
 };
 
-class Layout;
-extern const Layout& kDdblock;
+class RowFormat;
+extern const RowFormat& kDdblock;
 
 // Where a lock is stored, and what every take writes.  All text is UTF-8.
 struct RowTarget {
@@ -153,15 +153,15 @@ struct RowTarget {
   std::string key_name = kKeyAttribute;
   std::string sort_name{};  // Empty: there is no sort key.
   std::string sort_value{};
-  const Layout* layout = &kDdblock;
+  const RowFormat* format = &kDdblock;
 };
 
-Row read_row(dynamodb::Item item, const Layout& layout = kDdblock);
+Row read_row(dynamodb::Item item, const RowFormat& layout = kDdblock);
 // Which attributes of an item to read: the record's, and on demand also those
 // that are stored beside it.
-dynamodb::Wanted wanted_of(const Layout& layout, bool with_others);
+dynamodb::Wanted wanted_of(const RowFormat& layout, bool with_others);
 // Whether a record has an attribute of that name; `data` is one.
-bool is_record_attribute(const Layout& layout, std::string_view attribute);
+bool is_record_attribute(const RowFormat& layout, std::string_view attribute);
 
 // --- For layouts that read an item -------------------------------------------
 

@@ -12,8 +12,8 @@
 // our locks, and we see theirs.
 //
 // Thread safety: layouts are constants.
-#ifndef DDBMUTEX_LAYOUTS_HPP
-#define DDBMUTEX_LAYOUTS_HPP
+#ifndef DDBMUTEX_ROW_FORMAT_HPP
+#define DDBMUTEX_ROW_FORMAT_HPP
 
 #include <string_view>
 
@@ -29,8 +29,8 @@ class RequestBody;
 
 // Expressions as DynamoDB reads them.  "#uuid" stands for the attribute that
 // the layout calls so, "#key" for the partition key, "#data" for the user's
-// `data`, ":uuid" for the value that Layout::write_value() gives it, and ":own"
-// for the list of Request::own.
+// `data`, ":uuid" for the value that RowFormat::write_value() gives it, and
+// ":own" for the list of Request::own.
 struct Expressions {
   // Updates:
   const char* record;       // The SET of a take.  A PutItem stores the same.
@@ -51,7 +51,7 @@ struct Expressions {
   const char* may_wait;  // It has the uuid that a waiter saw, and no waiter.
 };
 
-class Layout {
+class RowFormat {
  public:
   // What a lock does unless its options say otherwise.
   struct Defaults {
@@ -59,6 +59,7 @@ class Layout {
     bool keeps_rows = false;
     bool must_exist = false;  // Nobody makes rows, and nobody deletes them.
     RowPolicy::Take take = RowPolicy::Take::usual;
+    bool lease_as_found = false;  // A take writes the lease in the row's form.
   };
 
   // Reads an item, which is not empty, and sets the kind of the row.  Returns
@@ -88,29 +89,21 @@ class Layout {
   const Defaults defaults;
 
  protected:
-  constexpr Layout(dynamodb::AttributeNames the_names, Defaults the_defaults,
-                   const Expressions& deleted, const Expressions& kept)
+  constexpr RowFormat(dynamodb::AttributeNames the_names, Defaults the_defaults,
+                      const Expressions& deleted, const Expressions& kept)
       : names(the_names),
         defaults(the_defaults),
         deleted_(deleted),
         kept_(kept) {}
-  ~Layout() = default;
+  ~RowFormat() = default;
 
  private:
   const Expressions& deleted_;  // Where a release deletes the row.
   const Expressions& kept_;     // Where it keeps the row.
 };
 
-// kDdblock is declared in row.hpp.
-#ifndef DDBMUTEX_NO_LAYOUTS
-extern const Layout& kLockclient;
-extern const Layout& kLease;
-extern const Layout& kDynamolock;
-extern const Layout& kAwslabs;
-#endif
-
 }  // namespace lock
 }  // namespace v0
 }  // namespace ddbmutex
 
-#endif  // DDBMUTEX_LAYOUTS_HPP
+#endif  // DDBMUTEX_ROW_FORMAT_HPP

@@ -1,26 +1,21 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Attributes that users store with a lock, and the calls of DdbMutex that read
-// and change them.  DynamoDB's rules for numbers, sets and nesting are checked
-// here, so that an error names the attribute that breaks one.
-#include "attributes.hpp"
+// DynamoDB's rules for numbers, sets and nesting are checked here, so that an
+// error names the attribute that breaks one.
+#include "stored.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include "../ddbmutex/dynamodb/item.hpp"
+#include "../ddbmutex/errors.hpp"
+#include "../ddbmutex/stored.hpp"
 #include "../sigv4/base64.hpp"
 #include "../sigv4/text.hpp"
-#include "layout_options.hpp"
-#include "lock/row.hpp"
-#include "mutex_impl.hpp"
-#include "table.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -32,14 +27,10 @@ using Wire = dynamodb::Attribute;
 namespace {
 
 // The limits in DynamoDB's documentation.
-constexpr std::size_t kLongestName = 255;
 constexpr int kMostDigits = 38;
 constexpr int kHighestExponent = 125;
 constexpr int kLowestExponent = -130;
 constexpr int kDeepest = 32;
-
-// In one update, because the text of an expression has 4 KB at most.
-constexpr std::size_t kMostChanges = 100;
 
 // Both enumerations name the same types in the same order, except `other`.
 static_assert(static_cast<int>(Wire::Type::string) ==
@@ -164,28 +155,18 @@ Type type_of_members(Type set) {
                                    : Type::binary;
 }
 
-// Checks what one call would set and remove.
+// Checks one attribute and its members.
 struct Checker {
   using Names = std::set<std::string>;
 
-  const TableOptions& table;
-  const char* const field;  // The option that errors name.
-  Names seen{};
-  // How errors begin: `"name": ` while the value of an attribute is checked.
-  std::string where{};
+  const std::string where;  // How errors begin: `"name": `.
 
-  ErrorPtr bad(std::string_view why) const {
-    std::string text = where;
-    text += why;
-    return detail::bad_option({field, text.c_str()});
+  ErrorPtr bad(const std::string& why) const {
+    return detail::bad_option({"attributes", (where + why).c_str()});
   }
 
-  // Checks a name and adds it to `names`, which must not have it yet.
   ErrorPtr add_name(const std::string& name, Names& names) const {
-    const char* why =
-        name.empty()
-            ? "empty"
-            : detail::text_problem(name, kLongestName, "longer than 255 bytes");
+    const char* const why = detail::name_problem(name);
     if (*why != '\0') {
       return bad(
           sigv4::join({"a name that is ", why,
@@ -194,20 +175,6 @@ struct Checker {
     return names.insert(name).second
                ? nullptr
                : bad(sigv4::in_quotes(name) + " is given twice");
-  }
-
-  // Adds the name of an attribute.  `data` may be removed, but not set, because
-  // Changes::data sets it.
-  ErrorPtr add(const std::string& name, bool removed) {
-    if (ErrorPtr wrong = add_name(name, seen)) return wrong;
-    if (lock::is_record_attribute(*detail::find_layout(table), name) &&
-        !(removed && name == lock::kDataAttribute)) {
-      return bad(sigv4::in_quotes(name) + " is an attribute of the record");
-    }
-    if (name == table.key || name == table.sort_key) {
-      return bad(sigv4::in_quotes(name) + " is the table's key");
-    }
-    return nullptr;
   }
 
   ErrorPtr check(const Attribute& attribute, int levels) const {
@@ -230,17 +197,19 @@ struct Checker {
     }
     return nullptr;
   }
-
-  ErrorPtr add_all(const Attributes& attributes) {
-    for (const Attribute& attribute : attributes) {
-      if (ErrorPtr wrong = add(attribute.name, false)) return wrong;
-      where = sigv4::in_quotes(attribute.name) + ": ";
-      if (ErrorPtr wrong = check(attribute, kDeepest)) return wrong;
-      where.clear();
-    }
-    return nullptr;
-  }
 };
+
+ErrorPtr check_all(const Attributes& attributes) {
+  Checker::Names names;
+  for (const Attribute& attribute : attributes) {
+    if (ErrorPtr wrong = Checker{""}.add_name(attribute.name, names)) {
+      return wrong;
+    }
+    const Checker checker{sigv4::in_quotes(attribute.name) + ": "};
+    if (ErrorPtr wrong = checker.check(attribute, kDeepest)) return wrong;
+  }
+  return nullptr;
+}
 
 // --- To DynamoDB's items and back --------------------------------------------
 
@@ -270,15 +239,6 @@ void add_from_wire(const Wire& wire, Attributes& all) {
   }
 }
 
-// Null if nothing changes.
-lock::ChangesPtr to_changes(const Changes& changes) {
-  if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
-    return nullptr;
-  }
-  return std::make_shared<lock::Changes>(lock::Changes{
-      detail::to_item(changes.data, changes.attributes), changes.remove});
-}
-
 }  // namespace
 
 // Only the members of a list have an order.
@@ -299,95 +259,27 @@ bool operator==(const Attribute& a, const Attribute& b) {
   return true;
 }
 
-namespace detail {
-
-ErrorPtr check_stored(const Options& options, const TableOptions& table) {
-  Checker checker{table, "attributes"};
-  const bool updates =
-      keeps_rows(options.keep_row, table) || options.keep_data.value_or(false);
-  if (updates && options.attributes.size() > kMostChanges) {
-    return checker.bad("more than 100, with keep_row or keep_data");
-  }
-  return checker.add_all(options.attributes);
+std::string to_item(const Attributes& attributes, std::error_code& ec) {
+  detail::ErrorReporter reporter;
+  sigv4::Text text;
+  detail::run(reporter, ec, [&]() -> ErrorPtr {
+    if (ErrorPtr bad = check_all(attributes)) return bad;
+    if (attributes.empty()) return nullptr;
+    dynamodb::Item item;
+    for (const Attribute& attribute : attributes) add_wire(attribute, item);
+    dynamodb::JsonWriter json(text);
+    dynamodb::write_item(json, item);
+    return nullptr;
+  });
+  return text.take();
 }
 
-ErrorPtr check_changes(const Changes& changes, const TableOptions& table) {
-  Checker checker{table, "changes"};
-  if (changes.attributes.size() + changes.remove.size() > kMostChanges) {
-    return checker.bad("more than 100");
-  }
-  if (ErrorPtr bad = checker.add_all(changes.attributes)) return bad;
-  for (const std::string& name : changes.remove) {
-    if (ErrorPtr bad = checker.add(name, true)) return bad;
-    if (changes.data && name == lock::kDataAttribute) {
-      return checker.bad("`data` is both set and removed");
-    }
-  }
-  return nullptr;
-}
-
-dynamodb::Item to_item(const std::optional<std::string>& data,
-                       const Attributes& attributes) {
-  dynamodb::Item item;
-  if (data) add_wire({lock::kDataAttribute, Type::binary, *data, {}}, item);
-  for (const Attribute& attribute : attributes) add_wire(attribute, item);
-  return item;
-}
-
-std::optional<std::string> data_of(const dynamodb::Item& others) {
-  const Wire* data = dynamodb::find(others, lock::kDataAttribute);
-  if (data == nullptr || data->type != Wire::Type::binary) return std::nullopt;
-  return sigv4::base64_decode(data->value);
-}
-
-Attributes attributes_of(const dynamodb::Item& others,
-                         const TableOptions& table) {
+Attributes attributes_of(const std::string& item) {
+  dynamodb::Item parsed;
   Attributes attributes;
-  for (const Wire& wire : others) {
-    if (lock::is_record_attribute(*find_layout(table), wire.name)) continue;
-    if (wire.name == table.key || wire.name == table.sort_key) continue;
-    add_from_wire(wire, attributes);
-  }
+  if (!detail::parse_item(item, parsed)) return attributes;
+  for (const Wire& wire : parsed) add_from_wire(wire, attributes);
   return attributes;
-}
-
-}  // namespace detail
-
-// --- The calls ---------------------------------------------------------------
-
-std::optional<std::string> DdbMutex::data() const {
-  const lock::Mutex* own = impl_->state.peek();
-  if (own == nullptr) return std::nullopt;
-  return detail::data_of(own->stored());
-}
-
-Attributes DdbMutex::attributes() const {
-  const lock::Mutex* own = impl_->state.peek();
-  if (own == nullptr) return {};
-  return detail::attributes_of(own->stored(), impl_->table->impl_->options);
-}
-
-void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
-  detail::run(impl_, ec, [&](Impl& impl) {
-    const TableOptions& table = impl.table->impl_->options;
-    ErrorPtr bad = impl.with_name(detail::check_changes(changes, table));
-    return bad ? std::move(bad) : impl.renew(to_changes(changes));
-  });
-}
-
-void DdbMutex::release(const Changes& changes, std::error_code& ec) {
-  detail::run(impl_, ec, [&](Impl& impl) {
-    const TableOptions& table = impl.table->impl_->options;
-    ErrorPtr bad = detail::check_changes(changes, table);
-    auto others = bad ? nullptr : to_changes(changes);
-    if (others != nullptr &&
-        !detail::keeps_rows(impl.options.keep_row, table)) {
-      bad = detail::bad_option(
-          {"changes", "the row is not kept, so nothing stays in it"});
-    }
-    bad = impl.with_name(std::move(bad));
-    return bad ? std::move(bad) : impl.release(others);
-  });
 }
 
 }  // namespace v0

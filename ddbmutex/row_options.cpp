@@ -2,13 +2,13 @@
 
 // The options that depend on the layout: their defaults, their checks, and what
 // they make of a RowPolicy.
-#include "layout_options.hpp"
+#include "row_options.hpp"
 
 #include <chrono>
 #include <string>
 
 #include "../sigv4/text.hpp"
-#include "lock/layouts.hpp"
+#include "lock/row_format.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -24,78 +24,42 @@ constexpr char kUsualPrefix[] = "ddblock-";  // In TableOptions.
 // How far apart the wall clocks of other programs' hosts may be.
 constexpr milliseconds kUsualMargin{2000};
 
-const lock::Layout::Defaults& defaults_of(const TableOptions& table) {
-  return find_layout(table)->defaults;
+const lock::RowFormat::Defaults& defaults_of(const TableOptions& table) {
+  return table.rows->defaults;
 }
 
 }  // namespace
 
-const lock::Layout* find_layout(const TableOptions& table) {
-  switch (table.layout) {
-    case Layout::ddblock:
-      return &lock::kDdblock;
-#ifndef DDBMUTEX_NO_LAYOUTS
-    case Layout::lockclient:
-      return &lock::kLockclient;
-    case Layout::lease:
-      return &lock::kLease;
-    case Layout::dynamolock:
-      return &lock::kDynamolock;
-    case Layout::awslabs:
-      return &lock::kAwslabs;
-#endif
-    default:
-      return nullptr;
-  }
-}
-
-void set_layout_defaults(TableOptions& table) {
-  const lock::Layout* layout = find_layout(table);
-  if (layout == nullptr || layout == &lock::kDdblock) return;
+void set_row_defaults(TableOptions& table) {
+  if (table.rows == nullptr) table.rows = &lock::kDdblock;
+  if (is_ddblock(table)) return;
   if (table.prefix == kUsualPrefix) table.prefix.clear();
-  if (layout->defaults.stores_end && !table.calendar_margin) {
+  if (defaults_of(table).stores_end && !table.calendar_margin) {
     table.calendar_margin = kUsualMargin;
   }
 }
 
-#ifdef DDBMUTEX_NO_LAYOUTS
-ErrorPtr check_layout(const TableOptions& table) {
-  constexpr const char* kNo = "not in this build";
-  return check_all({{"layout", find_layout(table) == nullptr ? kNo : ""},
-                    {"calendar_margin", table.calendar_margin ? kNo : ""},
-                    {"lease_as_found", table.lease_as_found ? kNo : ""}});
-}
-#else
-ErrorPtr check_layout(const TableOptions& table) {
-  if (find_layout(table) == nullptr) {
-    return bad_option({"layout", "not in this build"});
-  }
-  const bool stores_end = defaults_of(table).stores_end;
+ErrorPtr check_rows(const TableOptions& table) {
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
   if (margin < milliseconds(0) || margin > std::chrono::hours(24)) {
     const std::string problem = sigv4::join(
         {sigv4::Digits(margin.count()), " ms is not from 0 to a day"});
     return bad_option({"calendar_margin", problem.c_str()});
   }
-  if (!stores_end && table.calendar_margin) {
+  if (!defaults_of(table).stores_end && table.calendar_margin) {
     return bad_option(
         {"calendar_margin", "no wall clock matters in this layout"});
   }
-  if (stores_end && table.lease_as_found) {
-    return bad_option(
-        {"lease_as_found", "a lease has only one form in this layout"});
-  }
   return nullptr;
 }
-#endif
 
 bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table) {
   return keep_row.value_or(defaults_of(table).keeps_rows);
 }
 
-ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
-  if (table.layout == Layout::ddblock) return nullptr;
-  const lock::Layout::Defaults& defaults = defaults_of(table);
+ErrorPtr check_for_rows(const Options& options, const TableOptions& table) {
+  if (is_ddblock(table)) return nullptr;
+  const lock::RowFormat::Defaults& defaults = defaults_of(table);
   if (options.fencing) {
     return bad_option(
         {"fencing", "a layout that is shared has no fencing tokens"});
@@ -104,7 +68,7 @@ ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
     return bad_option({"keep_row", "rows are always kept in this layout"});
   }
   // Old clients wrote the lease in seconds, so readers of these layouts take a
-  // smaller number for seconds (lock/layouts.cpp).
+  // smaller number for seconds (extras/layouts.cpp).
   if (!defaults.stores_end && options.ttl < milliseconds(1000)) {
     const std::string problem =
         sigv4::join({sigv4::Digits(options.ttl.count()),
@@ -114,17 +78,17 @@ ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
   return nullptr;
 }
 
-void set_layout_policy(RowPolicy& policy, const Options& options,
-                       const TableOptions& table) {
+void set_row_policy(RowPolicy& policy, const Options& options,
+                    const TableOptions& table) {
   policy.margin = table.calendar_margin.value_or(policy.margin);
   policy.needs_date = policy.margin > milliseconds(0);
-  if (table.layout == Layout::ddblock) return;
+  if (is_ddblock(table)) return;
   using Take = RowPolicy::Take;
-  const lock::Layout::Defaults& defaults = defaults_of(table);
+  const lock::RowFormat::Defaults& defaults = defaults_of(table);
   policy.stores_end = defaults.stores_end;
   policy.needs_date = defaults.stores_end;
   policy.must_exist = policy.must_exist || defaults.must_exist;
-  policy.looks_first = table.lease_as_found;
+  policy.looks_first = defaults.lease_as_found;
   policy.take = defaults.take;
   if (policy.take == Take::updates) {
     policy.keep_data = options.keep_data.value_or(true);

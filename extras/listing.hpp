@@ -1,6 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Describes the items of a table to users, as LockInfo.
+// The items of a table, one after the other, each described as a LockInfo.
 //
 //   const dynamodb::Selection selection = selection_of(options);
 //   dynamodb::Items items(context, selection, page_time);
@@ -15,18 +15,11 @@
 #include <vector>
 
 #include "../ddbmutex.hpp"
-#include "dynamodb/answer.hpp"
-#include "dynamodb/ask.hpp"
-#include "dynamodb/client.hpp"
+#include "../ddbmutex/dynamodb/ask.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
-
-// Describes an item, without its name and sort value.  If the item is not
-// understood, only `problem` is set.
-LockInfo describe(dynamodb::Item&& item, const TableOptions& options,
-                  const dynamodb::Client& client);
 
 // Selects the items whose key begins with the table's prefix.  It reads their
 // keys, the attributes of their lock records, and those that `more` names,
