@@ -39,6 +39,18 @@ bool is_known(const Attribute& attribute) {
                      is_known);
 }
 
+// Adds the attribute, without members of unknown types.
+void add_known(const Attribute& attribute, Item& all) {
+  if (attribute.type >= Type::other) return;
+  Attribute& copy = all.emplace_back();
+  copy.name = attribute.name;
+  copy.type = attribute.type;
+  copy.value = attribute.value;
+  for (const Attribute& member : attribute.members) {
+    add_known(member, copy.members);
+  }
+}
+
 // Checks what one call would set and remove.
 struct Checker {
   const TableOptions& table;
@@ -163,7 +175,7 @@ std::string item_text(const Item& others, const TableOptions& table) {
   for (const Attribute& one : others) {
     if (lock::is_record_attribute(*table.rows, one.name)) continue;
     if (one.name == table.key || one.name == table.sort_key) continue;
-    if (is_known(one)) shown.push_back(one);
+    add_known(one, shown);
   }
   if (shown.empty()) return {};
   sigv4::Text text;

@@ -9,6 +9,8 @@
 // lease ends, and another process takes the lock and writes.  The first one
 // wakes up, knows nothing of that, and writes.  Set AWS_ENDPOINT_URL_DYNAMODB,
 // AWS_REGION and keys in the environment.
+#include "extras/guarded_write.hpp"
+
 #include <curl/curl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -85,8 +87,8 @@ void be_first(const std::string& table, int to_second) {
   std::printf("first: late, without the guard: HTTP status %ld\n",
               put(item(table, "unguarded", "first")));
   std::error_code ec;
-  mutex.guarded_write(R"([{"Put":)" + item(table, "guarded", "first") + "}]",
-                      ec);
+  guarded_write(mutex, R"([{"Put":)" + item(table, "guarded", "first") + "}]",
+                ec);
   std::printf("first: late, with the guard: %s\n",
               ec ? ec.message().c_str() : "written");
 }
@@ -97,7 +99,7 @@ void be_second(const std::string& table, int from_first) {
   ddbmutex::DdbMutex mutex("report", options(table));
   mutex.lock();  // Waits until the lease of the first process is over.
   put(item(table, "unguarded", "second"));
-  mutex.guarded_write(R"([{"Put":)" + item(table, "guarded", "second") + "}]");
+  guarded_write(mutex, R"([{"Put":)" + item(table, "guarded", "second") + "}]");
   std::puts("second: has the lock, and has written");
 }
 

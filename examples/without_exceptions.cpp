@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "ddbmutex.hpp"
+#include "extras/admin.hpp"
 
 namespace {
 
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
   options.name = argv[1];
   const auto table = std::make_shared<ddbmutex::Table>(options);
   std::error_code error;
-  table->create(error);
+  create_table(*table, error);
   if (error) return failure(table->last_error());
   return lock_and_work(table, argv[2], milliseconds(atol(argv[3])));
 }

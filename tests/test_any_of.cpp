@@ -15,6 +15,7 @@
 
 #include "ddbmutex.hpp"
 #include "extras/any_of.hpp"
+#include "extras/stored.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -27,10 +28,12 @@ namespace {
 using ddbmutex::AnyOf;
 using ddbmutex::AnyOfOptions;
 using ddbmutex::Attribute;
+using ddbmutex::attributes_of;
 using ddbmutex::Changes;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::LockInfo;
+using ddbmutex::to_item;
 using tests::Aside;
 using tests::Engine;
 using tests::EngineKind;
@@ -88,7 +91,7 @@ std::string colour_of(const ddbmutex::Attributes& attributes) {
 
 Changes painted(const std::string& colour) {
   Changes changes;
-  changes.attributes = {{"colour", Attribute::Type::string, colour, {}}};
+  changes.item = to_item({{"colour", Attribute::Type::string, colour, {}}});
   return changes;
 }
 
@@ -96,7 +99,7 @@ Changes painted(const std::string& colour) {
 AnyOfOptions of_colour(AnyOfOptions options, const std::string& colour) {
   options.read = {"colour"};
   options.accept = [colour](const LockInfo& item) {
-    return colour_of(item.attributes) == colour;
+    return colour_of(attributes_of(item.item)) == colour;
   };
   return options;
 }
@@ -181,7 +184,7 @@ BOOST_DATA_TEST_CASE(item_that_nobody_has_is_got_with_its_attributes, kEngines,
   BOOST_TEST(item->name() == items.names[0]);
   BOOST_TEST(item->owns_lock());
   BOOST_TEST(item->fencing_token() == 1u);
-  BOOST_TEST(colour_of(item->attributes()) == "red");
+  BOOST_TEST(colour_of(attributes_of(item->item())) == "red");
   BOOST_TEST(any.accepted().value() == 1u);
   item->release(painted("blue"));
   BOOST_TEST(items.stored(items.names[0], "expires") == "0");

@@ -394,19 +394,8 @@ BOOST_AUTO_TEST_CASE(json_is_valid_whatever_the_lock_contains) {
   info.sort_value = std::string("\0s", 2);
   info.token = 18446744073709551615u;
   info.data = std::string("\0\xff\x10\x80", 4);
-  ddbmutex::Attribute list;
-  list.name = "l";
-  list.type = ddbmutex::Attribute::Type::list;
-  list.members.resize(2);
-  list.members[0].value = "text";
-  list.members[1].type = ddbmutex::Attribute::Type::boolean;
-  list.members[1].value = "false";
-  ddbmutex::Attribute set;
-  set.name = "s";
-  set.type = ddbmutex::Attribute::Type::binary_set;
-  set.members.resize(1);
-  set.members[0].value = "M";
-  info.attributes = {list, set};
+  info.item = R"({"l":{"L":[{"S":"text"},{"BOOL":false}]},)"
+              R"("s":{"BS":["TQ=="]}})";
   const std::string text = command::json_of(info, "\"freed\":true");
   BOOST_TEST(text.find('\n') == text.npos);
   const auto json = parsed(text);

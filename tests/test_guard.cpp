@@ -14,6 +14,9 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
+#include "extras/admin.hpp"
+#include "extras/guarded_write.hpp"
+#include "extras/stored.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -23,6 +26,7 @@ using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::Attribute;
 using ddbmutex::Attributes;
+using ddbmutex::attributes_of;
 using ddbmutex::BootClock;
 using ddbmutex::BootTime;
 using ddbmutex::Changes;
@@ -30,6 +34,7 @@ using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Options;
 using ddbmutex::Table;
+using ddbmutex::to_item;
 using std::chrono::milliseconds;
 
 namespace {
@@ -100,7 +105,7 @@ struct Held {
 
   // What guarded_write() throws, in words.
   std::string write() {
-    return thrown_by([this] { mutex->guarded_write(one_write()); });
+    return thrown_by([this] { guarded_write(*mutex, one_write()); });
   }
 
   // The bodies of all guarded writes.
@@ -125,8 +130,8 @@ BOOST_DATA_TEST_CASE(write_under_the_lock_is_carried_out, kAble* kKept, kind,
   Held x(kind, keep);
   const std::string other = fresh_name();
   BOOST_TEST(x.write() == "none");
-  x.mutex->guarded_write(" [ " + x.count_up(x.item) + "\n,\t" +
-                         x.count_up(other) + " ] ");
+  guarded_write(*x.mutex, " [ " + x.count_up(x.item) + "\n,\t" +
+                              x.count_up(other) + " ] ");
   BOOST_TEST(x.written() == 2);
   BOOST_TEST(x.written(other) == 1);
   BOOST_TEST(x.table->stats().other == 2u);
@@ -168,7 +173,7 @@ BOOST_DATA_TEST_CASE(condition_of_a_write_that_does_not_hold_is_told,
   const std::string other = fresh_name();
   const std::string writes = "[" + x.count_up(x.item) + "," +
                              x.count_up(other, "attribute_exists(n)") + "]";
-  const auto error = error_of([&] { x.mutex->guarded_write(writes); });
+  const auto error = error_of([&] { guarded_write(*x.mutex, writes); });
   BOOST_TEST_REQUIRE(error.has_value());
   BOOST_TEST((error->code() == Errc::condition_failed));
   BOOST_TEST(has(error->what(), "part 2: ConditionalCheckFailed"),
@@ -177,7 +182,7 @@ BOOST_DATA_TEST_CASE(condition_of_a_write_that_does_not_hold_is_told,
   BOOST_TEST(x.written() == -1);  // None of them.
   BOOST_TEST(x.mutex->owns_lock());
   std::error_code ec;
-  x.mutex->guarded_write(writes, ec);
+  guarded_write(*x.mutex, writes, ec);
   BOOST_TEST((ec == Errc::condition_failed));
   BOOST_TEST(has(x.mutex->last_error(), "part 2"), x.mutex->last_error());
 }
@@ -191,7 +196,8 @@ BOOST_AUTO_TEST_CASE(refusal_without_a_part_number_does_not_blame_the_lock) {
       return Reply::error(400, std::string(R"({"__type":"x#)") + code +
                                    R"(","message":")" + message + "\"}");
     });
-    const auto error = error_of([&] { x.mutex->guarded_write(x.one_write()); });
+    const auto error =
+        error_of([&] { guarded_write(*x.mutex, x.one_write()); });
     return error ? error->code().message() + ", " + error->what() : "none";
   };
   const std::string either =
@@ -259,7 +265,7 @@ BOOST_AUTO_TEST_CASE(writes_that_are_no_array_of_objects_are_refused_unsent) {
            {"[]", "no elements"},
            {"[{},null]", "not an object"}}) {
     const std::string& given = items;  // A lambda cannot capture `items`.
-    const auto error = error_of([&] { x.mutex->guarded_write(given); });
+    const auto error = error_of([&] { guarded_write(*x.mutex, given); });
     BOOST_TEST_REQUIRE(error.has_value(), items);
     BOOST_TEST((error->code() == Errc::bad_option));
     BOOST_TEST(error->field() == "items");
@@ -278,7 +284,7 @@ BOOST_DATA_TEST_CASE(condition_in_a_transaction_of_the_users_own_guards_it,
                            R"({"TransactItems":[)" + x.count_up(x.item) +
                                R"(,{"ConditionCheck":)" + check + "}]}");
   };
-  const std::string check = x.mutex->condition_check();
+  const std::string check = condition_check(*x.mutex);
   BOOST_TEST(transact(check).status == 200);
   write_row(x.engine(), x.mutex->name(), live_record());
   const auto answer = transact(check);
@@ -286,7 +292,7 @@ BOOST_DATA_TEST_CASE(condition_in_a_transaction_of_the_users_own_guards_it,
   BOOST_TEST(has(answer.body, "ConditionalCheckFailed"), answer.body);
   BOOST_TEST(x.written() == 1);
   // The mutex has not noticed the loss.
-  BOOST_TEST(x.mutex->condition_check() == check);
+  BOOST_TEST(condition_check(*x.mutex) == check);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -371,7 +377,7 @@ BOOST_AUTO_TEST_CASE(row_freed_by_force_before_the_answer_came_is_taken_anew) {
       DdbMutex mutex(name, keeping(table_at(gate)));
       gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
         engine.forward(request);
-        BOOST_TEST(others->force_unlock(others->inspect(name)));
+        BOOST_TEST(force_unlock(*others, others->inspect(name)));
         return Reply::gone(Ending::reset);
       });
       BOOST_TEST((once ? mutex.try_lock() : mutex.try_lock_for(kPlenty)));
@@ -411,7 +417,7 @@ BOOST_AUTO_TEST_CASE(data_and_attributes_are_found_by_the_next_holder) {
     const std::string bytes("\0\xff\n data", 8);
     Options options = it.options();
     options.data = bytes;
-    options.attributes = {text("colour", "red")};
+    options.item = to_item({text("colour", "red")});
     const auto first = it.mutex(options);
     first->lock();
     BOOST_TEST((first->data() == bytes));
@@ -421,7 +427,8 @@ BOOST_AUTO_TEST_CASE(data_and_attributes_are_found_by_the_next_holder) {
     const auto next = it.mutex();
     next->lock();
     BOOST_TEST((next->data() == bytes));
-    BOOST_TEST((next->attributes() == Attributes{text("colour", "red")}));
+    BOOST_TEST(
+        (attributes_of(next->item()) == Attributes{text("colour", "red")}));
   }
 }
 

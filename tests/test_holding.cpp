@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "extras/guarded_write.hpp"
 #include "extras/recursive.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
@@ -477,9 +478,10 @@ BOOST_AUTO_TEST_CASE(call_that_finds_the_loss_says_why) {
       {"renew", [](Telling& x) { x.mutex->renew(); }},
       {"release", [](Telling& x) { x.mutex->release(); }},
       {"write", [](Telling& x) {
-         x.mutex->guarded_write(
-             R"([{"Put": {"TableName": ")" + x.engine().table() +
-             R"(", "Item": {"name": {"S": ")" + fresh_name() + R"("}}}}])");
+         guarded_write(*x.mutex, R"([{"Put": {"TableName": ")" +
+                                     x.engine().table() +
+                                     R"(", "Item": {"name": {"S": ")" +
+                                     fresh_name() + R"("}}}}])");
        }}};
   for (const auto& [name, call] : calls) {
     const std::string text = text_of(call);

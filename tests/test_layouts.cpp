@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "ddbmutex/dynamodb/item.hpp"
-#include "ddbmutex/layout_options.hpp"
 #include "ddbmutex/lock/protocol.hpp"
 #include "ddbmutex/lock/row.hpp"
+#include "extras/admin.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/rival.hpp"
@@ -29,6 +29,7 @@ using tests::Engine;
 using tests::EngineKind;
 using tests::error_of;
 using tests::Gate;
+using tests::Layout;
 using tests::Rival;
 using tests::thrown_by;
 using tests::words;
@@ -38,12 +39,6 @@ namespace {
 const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
 constexpr Layout kShared[] = {Layout::lockclient, Layout::lease,
                               Layout::dynamolock, Layout::awslabs};
-
-TableOptions with_layout(Layout layout) {
-  TableOptions options;
-  options.layout = layout;
-  return options;
-}
 
 // --- Rows as text ----------------------------------------------------------
 
@@ -55,8 +50,7 @@ dynamodb::Item item_in(const std::string& json) {
 }
 
 Row read(Layout layout, const std::string& json) {
-  return lock::read_row(item_in(json),
-                        *detail::find_layout(with_layout(layout)));
+  return lock::read_row(item_in(json), *tests::rows_of(layout));
 }
 
 // What they have, without the key: as recorded, but for what is random.
@@ -181,7 +175,7 @@ struct Site {
     TableOptions options = tests::table_options(engine);
     if (!url.empty()) options.endpoint = url;
     options.name = table;
-    options.layout = layout;
+    options.rows = tests::rows_of(layout);
     options.prefix.clear();
     if (layout == Layout::ddblock) options.calendar_margin = 2s;
     options.key = tests::key_of(layout);
@@ -468,7 +462,7 @@ BOOST_AUTO_TEST_CASE(take_of_ours_keeps_attributes_of_others_as_the_page_says) {
 BOOST_AUTO_TEST_CASE(lease_is_written_in_the_form_that_the_row_has) {
   const Site site(Layout::dynamolock, tests::any_engine_kind());
   TableOptions table = site.table_options();
-  table.lease_as_found = true;
+  table.rows = &ddbmutex::layouts::dynamolock_as_found;
   DdbMutex mutex("job", tests::on_table(std::make_shared<Table>(table), 20s));
   mutex.lock();  // There is no row.
   BOOST_TEST(site.text("leaseDuration") == "20.203s");
@@ -541,7 +535,7 @@ BOOST_AUTO_TEST_CASE(forced_release_marks_the_row_free_and_deletes_nothing) {
       const auto [mark, free] = mark_of_free(layout);
       BOOST_TEST(site.text(mark) != free);
       Table table(site.table_options());
-      BOOST_TEST(table.force_unlock(table.inspect("job")));
+      BOOST_TEST(force_unlock(table, table.inspect("job")));
       BOOST_TEST(site.text(mark) == free);
       auto left = attributes_of(site);
       expected.erase(mark);
@@ -551,7 +545,7 @@ BOOST_AUTO_TEST_CASE(forced_release_marks_the_row_free_and_deletes_nothing) {
       // To them, and to us.
       BOOST_TEST(site.rival().acquire());
       site.write(held_row(layout));
-      BOOST_TEST(table.force_unlock(table.inspect("job")));
+      BOOST_TEST(force_unlock(table, table.inspect("job")));
       BOOST_TEST(DdbMutex("job", site.options()).try_lock());
     }
   }
@@ -584,7 +578,7 @@ std::string refused(const TableOptions& table, Options options) {
 
 TableOptions somewhere(Layout layout) {
   TableOptions table = tests::table_options("http://127.0.0.1:1");
-  table.layout = layout;
+  table.rows = tests::rows_of(layout);
   return table;
 }
 
@@ -612,9 +606,6 @@ BOOST_AUTO_TEST_CASE(what_a_layout_cannot_have_is_refused_by_name) {
       BOOST_TEST(refused(table, options) == (versions ? "ttl" : "none"));
       table.calendar_margin = 1s;
       BOOST_TEST(refused(table) == (versions ? "calendar_margin" : "none"));
-      table = somewhere(layout);
-      table.lease_as_found = true;
-      BOOST_TEST(refused(table) == (versions ? "none" : "lease_as_found"));
     }
   }
   TableOptions table = somewhere(Layout::ddblock);
@@ -631,7 +622,7 @@ BOOST_AUTO_TEST_CASE(engine_without_a_date_is_refused_where_calendars_count) {
   });
   const auto error_with = [&](Layout layout, std::optional<milliseconds> m) {
     TableOptions table = tests::table_options(server);
-    table.layout = layout;
+    table.rows = tests::rows_of(layout);
     table.calendar_margin = m;
     DdbMutex mutex("job", tests::on_table(std::make_shared<Table>(table)));
     return thrown_by([&] { mutex.lock(); });

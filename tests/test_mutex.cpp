@@ -25,6 +25,7 @@
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
 #include "ddbmutex/lock/row.hpp"
+#include "extras/admin.hpp"
 #include "sigv4/http_answer.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
@@ -43,7 +44,6 @@ using namespace tests;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Error;
-using ddbmutex::Layout;
 using ddbmutex::LockInfo;
 using ddbmutex::Options;
 using ddbmutex::Stats;
@@ -53,6 +53,7 @@ using dynamodb::Item;
 using dynamodb::Wanted;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
+using tests::Layout;
 using Type = dynamodb::Attribute::Type;
 
 // === In one thread ===========================================================
@@ -329,7 +330,7 @@ BOOST_AUTO_TEST_CASE(stats_count_what_was_sent_and_what_became_of_it) {
   mutex.lock();
   BOOST_TEST(table->stats().held == 1u);
   mutex.renew();
-  table->list([](const LockInfo&) { return true; });
+  list_locks(*table, [](const LockInfo&) { return true; });
   mutex.unlock();
 
   const Stats stats = table->stats();
@@ -670,7 +671,7 @@ std::string row_json(const std::string& name, const std::string& attributes) {
 
 std::map<std::string, LockInfo> listed(Table& table) {
   std::map<std::string, LockInfo> all;
-  table.list([&all](const LockInfo& info) {
+  list_locks(table, [&all](const LockInfo& info) {
     all.emplace(info.name, info);
     return true;
   });
@@ -790,7 +791,7 @@ BOOST_AUTO_TEST_CASE(keys_of_all_types_leave_the_others_listed) {
         return action_of(request) == "Scan" ? Reply::ok(page) : Reply{};
       });
       TableOptions options = table_options(server);
-      options.layout = layout;
+      options.rows = tests::rows_of(layout);
       options.key = key_of(layout);
       Table table(options);
       const auto all = listed(table);

@@ -24,6 +24,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "extras/admin.hpp"
+#include "extras/guarded_write.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
@@ -139,7 +141,7 @@ struct UsualTable : Stage {
   static std::string made() {
     Whereabouts where = at(Engine::running(any_engine_kind()));
     where.table = ddbmutex::TableOptions().name;
-    table_at(where)->create();
+    create_table(*table_at(where));
     return where.table;
   }
 };
@@ -700,16 +702,16 @@ BOOST_AUTO_TEST_CASE(policy_allows_what_is_sent_and_no_more) {
   BOOST_TEST(recorder.permissions() == allowed["Lock"],
              boost::test_tools::per_element());
 
-  options.table->list([](const LockInfo&) { return true; });
-  options.table->list("x", [](const LockInfo&) { return true; });
+  list_locks(*options.table, [](const LockInfo&) { return true; });
+  list_locks(*options.table, "x", [](const LockInfo&) { return true; });
   BOOST_TEST(recorder.permissions() == allowed["Manage"],
              boost::test_tools::per_element());
 
   kept.lock();
   recorder.permissions();
-  kept.guarded_write(R"([{"Put":{"TableName":")" +
-                     recorder.gate.engine().table() +
-                     R"(","Item":{"name":{"S":"pages"}}}}])");
+  guarded_write(kept, R"([{"Put":{"TableName":")" +
+                          recorder.gate.engine().table() +
+                          R"(","Item":{"name":{"S":"pages"}}}}])");
   Set guarded = recorder.permissions();
   BOOST_TEST(guarded.erase("dynamodb:PutItem") == 1u);  // The user's own.
   BOOST_TEST(guarded == allowed["Guard"], boost::test_tools::per_element());
@@ -720,7 +722,7 @@ BOOST_AUTO_TEST_CASE(policy_allows_to_make_the_table) {
   TableOptions options = recorder.options();
   options.name = "ddbmutex-test-pages-" + std::to_string(getpid());
   Table made(options);
-  made.create();
+  create_table(made);
   Set sent = recorder.permissions();
   sent.insert("dynamodb:DescribeTable");
   BOOST_TEST(sent == policy()["CreateTable"], boost::test_tools::per_element());

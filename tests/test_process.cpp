@@ -33,6 +33,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "extras/admin.hpp"
+#include "extras/guarded_write.hpp"
 #include "sigv4/process.hpp"
 #include "sigv4/system.hpp"
 #include "tests/allocations/reach.hpp"
@@ -349,12 +351,14 @@ BOOST_AUTO_TEST_CASE(random_calls_of_six_threads_agree) {
       [&](std::error_code& ec) { mutex.release(ec); },
       [&](std::error_code& ec) { mutex.renew(ec); },
       [&](std::error_code& ec) { mutex.ensure(1h, ec); },
-      [&](std::error_code& ec) { mutex.guarded_write(R"([{"Put": {}}])", ec); },
+      [&](std::error_code& ec) {
+        guarded_write(mutex, R"([{"Put": {}}])", ec);
+      },
       [&](std::error_code& ec) {
         mutex.renew(Changes{"x", {}, {}}, ec);
       },
       [&](std::error_code& ec) { mutex.require(1s, ec); },
-      [&](std::error_code& ec) { (void)mutex.condition_check(ec); }};
+      [&](std::error_code& ec) { (void)condition_check(mutex, ec); }};
   const Errc expected[] = {Errc::not_held, Errc::ends_too_soon,
                            Errc::lease_lost, Errc::timed_out,
                            Errc::unavailable};
@@ -580,7 +584,7 @@ class StandardTable {
   StandardTable() : where_(at(engine_)) {
     where_.table = "locks";
     table_ = table_at(where_);
-    table_->create();
+    create_table(*table_);
   }
 
   Engine engine_{any_engine_kind()};

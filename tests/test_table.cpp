@@ -17,18 +17,22 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/lock/mutex.hpp"
+#include "extras/admin.hpp"
 #include "extras/any_of.hpp"
+#include "extras/stored.hpp"
 #include "extras/table_setup.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/keyed_table.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
 using namespace std::chrono_literals;
 using namespace tests;
+using ddbmutex::attributes_of;
 using ddbmutex::Creation;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
@@ -65,7 +69,7 @@ class OwnTable {
       options.name = "ddbmutex-test-" + fresh_name();
     }
     table = std::make_shared<Table>(options);
-    if (!engine.has_prepared_tables()) table->create(how);
+    if (!engine.has_prepared_tables()) create_table(*table, how);
   }
   ~OwnTable() { engine_.delete_table(options.name); }
   OwnTable(const OwnTable&) = delete;
@@ -100,7 +104,7 @@ Options kept_on(const std::shared_ptr<Table>& table,
 template <class... Where>
 std::map<std::string, LockInfo> listed(Table& table, const Where&... where) {
   std::map<std::string, LockInfo> all;
-  table.list(where..., [&all](const LockInfo& info) {
+  list_locks(table, where..., [&all](const LockInfo& info) {
     const std::string name =
         info.name + (info.sort_value.empty() ? "" : "/" + info.sort_value);
     BOOST_TEST(all.emplace(name, info).second, name << " is told twice");
@@ -125,7 +129,7 @@ BOOST_DATA_TEST_CASE(table_of_another_key_and_a_sort_key_serves_locks, kEngines,
                      kind) {
   Engine& engine = Engine::running(kind);
   const OwnTable own(engine, {}, "pk", "sk");
-  BOOST_TEST(own.table->exists());
+  BOOST_TEST(table_exists(*own.table));
   const std::string told = own.call("DescribeTable", "");
   BOOST_TEST(has(told, R"("AttributeName":"pk")"));
   BOOST_TEST(has(told, R"("AttributeName":"sk")"));
@@ -142,11 +146,12 @@ BOOST_DATA_TEST_CASE(table_of_another_key_and_a_sort_key_serves_locks, kEngines,
     options.sort_key = sort_key;
     options.sort_value = *sort_key == '\0' ? "" : "usual";
     Table wrong(options);
-    const auto error = error_of([&] { wrong.exists(); });
+    const auto error = error_of([&] { table_exists(wrong); });
     BOOST_TEST_REQUIRE(error.has_value());
     BOOST_TEST((error->code() == Errc::wrong_table));
     BOOST_TEST(has(error->what(), words_of_it), error->what());
-    BOOST_TEST(thrown_by([&] { wrong.create(); }) == words(Errc::wrong_table));
+    BOOST_TEST(thrown_by([&] { create_table(wrong); }) ==
+               words(Errc::wrong_table));
   }
 }
 
@@ -195,8 +200,9 @@ void play(ScriptedServer& server, std::vector<Reply> replies) {
 std::string error_of_creation(const ScriptedServer& server, CleanUp clean_up) {
   Creation how;
   how.clean_up = clean_up;
-  const auto error =
-      error_of([&] { Table(table_options(server)).create(how); });
+  const auto error = error_of([&] {
+    create_table(*std::make_shared<Table>(table_options(server)), how);
+  });
   return error ? error->what() : "none";
 }
 
@@ -298,7 +304,8 @@ BOOST_AUTO_TEST_CASE(create_changes_no_table_that_it_has_not_made) {
     Creation how;
     how.clean_up = row.clean_up;
     std::error_code ec;
-    const ddbmutex::Created done = Table(table_options(server)).create(how, ec);
+    const ddbmutex::Created done =
+        create_table(*std::make_shared<Table>(table_options(server)), how, ec);
     BOOST_TEST(actions(server) + (done.made ? ", made" : "") +
                    (done.cleans_up ? ", cleans up" : "") +
                    (ec ? ": " + ec.message() : "") ==
@@ -318,7 +325,7 @@ BOOST_AUTO_TEST_CASE(
       told.add(text);
     };
     Table table(options);
-    table.create();
+    create_table(table);
     BOOST_TEST(eventually(
         [&] { return has(told.text(), "its clean-up is not turned on"); }));
   }
@@ -328,15 +335,16 @@ BOOST_AUTO_TEST_CASE(
 BOOST_AUTO_TEST_CASE(layout_without_a_clean_up_is_not_asked_for_one) {
   ScriptedServer server;
   TableOptions options = table_options(server);
-  options.layout = ddbmutex::Layout::lease;
+  options.rows = tests::rows_of(tests::Layout::lease);
   Creation how;
   how.clean_up = CleanUp::always;
-  const auto error = error_of([&] { Table(options).create(how); });
+  const auto error =
+      error_of([&] { create_table(*std::make_shared<Table>(options), how); });
   BOOST_TEST_REQUIRE(error.has_value());
   BOOST_TEST(error->field() == "clean_up");
   BOOST_TEST(server.request_count() == 0);
   play(server, {no_table(), table_becomes("ACTIVE")});
-  BOOST_TEST(!Table(options).create().cleans_up);
+  BOOST_TEST(!create_table(*std::make_shared<Table>(options)).cleans_up);
   BOOST_TEST(actions(server) == "DescribeTable CreateTable");
 }
 
@@ -349,8 +357,9 @@ BOOST_AUTO_TEST_CASE(creation_asks_for_all_that_the_schema_says) {
   how.throughput = Creation::Throughput{1, 18446744073709551615u};
   how.tags = {{"a", "1"}, {"b", "2"}};
   // The server answers with a table of another key, which is left alone.
-  BOOST_TEST(thrown_by([&] { Table(options).create(how); }) ==
-             words(Errc::wrong_table));
+  BOOST_TEST(thrown_by([&] {
+               create_table(*std::make_shared<Table>(options), how);
+             }) == words(Errc::wrong_table));
   const auto requests = server.requests();
   BOOST_REQUIRE(requests.size() == 2u);
   BOOST_TEST(requests[1].body ==
@@ -383,8 +392,8 @@ BOOST_AUTO_TEST_CASE(table_in_a_lasting_state_is_told_at_once) {
     ScriptedServer server;
     play(server, {table_is(status), table_is(status)});
     Table table(table_options(server));
-    const auto of_creation = error_of([&] { table.create(); });
-    const auto of_look = error_of([&] { table.exists(); });
+    const auto of_creation = error_of([&] { create_table(table); });
+    const auto of_look = error_of([&] { table_exists(table); });
     for (const auto& error : {of_creation, of_look}) {
       BOOST_TEST_REQUIRE(error.has_value());
       BOOST_TEST((error->code() == Errc::unready_table), error->what());
@@ -399,7 +408,7 @@ BOOST_AUTO_TEST_CASE(endless_state_is_cut_in_the_error) {
   ScriptedServer server;
   play(server, {table_is(std::string(100'000, 'A'))});
   Table table(table_options(server));
-  const auto error = error_of([&] { table.exists(); });
+  const auto error = error_of([&] { table_exists(table); });
   BOOST_TEST_REQUIRE(error.has_value());
   BOOST_TEST((error->code() == Errc::unready_table));
   const std::string what = error->what();
@@ -413,7 +422,7 @@ BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_does_not_exist) {
     return Reply::ok(R"({"Table":{"TableStatus":"DELETING"}})");
   });
   Table table(table_options(server));
-  BOOST_TEST(!table.exists());
+  BOOST_TEST(!table_exists(table));
   BOOST_TEST(table.stats().requests() == 1u);
 }
 
@@ -482,7 +491,7 @@ BOOST_DATA_TEST_CASE(inspection_tells_all_of_a_held_lock, kEngines, kind) {
   Options options = kept_on(table);
   options.owner = "me";
   options.data = "bytes";
-  options.attributes = {{"mine", ddbmutex::Attribute::Type::number, "5", {}}};
+  options.item = R"({"mine":{"N":"5"}})";
   DdbMutex mutex(fresh_name(), options);
   mutex.lock();
   const LockInfo held = table->inspect(mutex.name());
@@ -495,7 +504,7 @@ BOOST_DATA_TEST_CASE(inspection_tells_all_of_a_held_lock, kEngines, kind) {
   BOOST_TEST((held.expires > calendar()));
   BOOST_TEST(held.token == 1u);
   BOOST_TEST((held.data == "bytes"));
-  BOOST_TEST((held.attributes == options.attributes));
+  BOOST_TEST(held.item == options.item);
   BOOST_TEST(held.problem == "");
 
   mutex.unlock();
@@ -518,15 +527,16 @@ BOOST_DATA_TEST_CASE(inspection_of_what_is_no_lock_tells_that, kEngines, kind) {
   BOOST_TEST(!nothing.exists);
   BOOST_TEST(!nothing.keep_row);
   BOOST_TEST(nothing.name == name);
-  BOOST_TEST(nothing.attributes.empty());
+  BOOST_TEST(nothing.item.empty());
 
   write_row(engine, name, R"("colour":{"S":"red"},"data":{"B":"eA=="})");
   const LockInfo bare = table->inspect(name);
   BOOST_TEST(!bare.exists);
   BOOST_TEST(bare.keep_row);
   BOOST_TEST((bare.data == "x"));
-  BOOST_TEST_REQUIRE(bare.attributes.size() == 1u);
-  BOOST_TEST(bare.attributes[0].name == "colour");
+  const auto stored = attributes_of(bare.item);
+  BOOST_TEST_REQUIRE(stored.size() == 1u);
+  BOOST_TEST(stored[0].name == "colour");
 
   write_row(engine, name, R"("uuid":{"S":"u"},"expires":{"S":"soon"})");
   const auto error = error_of([&] { table->inspect(name); });
@@ -630,18 +640,18 @@ BOOST_DATA_TEST_CASE(list_ends_when_it_is_told_to, kEngines, kind) {
     own.put(std::string("ddblock-") + name, "," + live_record());
   }
   int told = 0;
-  own.table->list([&told](const LockInfo&) { return ++told < 2; });
+  list_locks(*own.table, [&told](const LockInfo&) { return ++told < 2; });
   BOOST_TEST(told == 2);
   // An exception ends it, too, and the table still works after that.
   const auto throws = [](const LockInfo&) -> bool {
     throw std::runtime_error("enough");
   };
-  BOOST_CHECK_THROW(own.table->list(throws), std::runtime_error);
+  BOOST_CHECK_THROW(list_locks(*own.table, throws), std::runtime_error);
   std::error_code ec;
-  BOOST_CHECK_THROW(own.table->list(throws, ec), std::runtime_error);
+  BOOST_CHECK_THROW(list_locks(*own.table, throws, ec), std::runtime_error);
   // The callback may use the table.
-  own.table->list([table = own.table](const LockInfo& info) {
-    return table->force_unlock(table->inspect(info.name));
+  list_locks(*own.table, [table = own.table](const LockInfo& info) {
+    return force_unlock(*table, table->inspect(info.name));
   });
   BOOST_TEST(names(listed(*own.table)) == "");
 }
@@ -665,7 +675,8 @@ BOOST_AUTO_TEST_CASE(list_goes_on_however_long_it_takes_in_all) {
     Table table(options);
     std::error_code ec;
     int told = 0;
-    table.list(
+    list_locks(
+        table,
         [&](const LockInfo&) {
           ++told;
           pause(300ms);
@@ -696,7 +707,7 @@ BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
     BOOST_TEST(!next.try_lock());
     // A renewal between the two calls makes the inspected record stale.
     BOOST_TEST(eventually(
-        [&] { return table->force_unlock(table->inspect(holder.name())); }));
+        [&] { return force_unlock(*table, table->inspect(holder.name())); }));
     next.lock();
     BOOST_TEST(next.owns_lock());
     BOOST_TEST(next.fencing_token() == (keep ? 2u : 0u));
@@ -720,15 +731,16 @@ BOOST_DATA_TEST_CASE(force_deletes_no_row_that_bears_a_token, kEngines, kind) {
     BOOST_TEST(untold.keep_row);
     untold.keep_row = false;
     untold.token = 0;
-    BOOST_TEST(!table.force_unlock(untold));
+    BOOST_TEST(!force_unlock(table, untold));
     BOOST_TEST(!table.inspect(name).released);
     // A LockInfo from list() works, too.
-    BOOST_TEST(table.force_unlock(listed(table).at(name)));
+    BOOST_TEST(force_unlock(table, listed(table).at(name)));
     const LockInfo left = table.inspect(name);
     BOOST_TEST(left.released);
     BOOST_TEST(std::to_string(left.token) == token);
-    BOOST_TEST_REQUIRE(left.attributes.size() == 1u);
-    BOOST_TEST(left.attributes[0].value == "red");
+    const auto stays = attributes_of(left.item);
+    BOOST_TEST_REQUIRE(stays.size() == 1u);
+    BOOST_TEST(stays[0].value == "red");
   }
 }
 
@@ -741,21 +753,21 @@ BOOST_DATA_TEST_CASE(force_frees_exactly_the_record_that_was_inspected,
   write_row(engine, name, record("first", expires));
   const LockInfo first = table.inspect(name);
   write_row(engine, name, record("first", expires + 1ns));  // Renewed.
-  BOOST_TEST(!table.force_unlock(first));
+  BOOST_TEST(!force_unlock(table, first));
   write_row(engine, name, record("other", expires));  // Taken.
-  BOOST_TEST(!table.force_unlock(first));
+  BOOST_TEST(!force_unlock(table, first));
   BOOST_TEST(row_of(engine, name).uuid == "other");
   delete_row(engine, name);  // Released.
   std::error_code ec;
-  BOOST_TEST(!table.force_unlock(first, ec));
+  BOOST_TEST(!force_unlock(table, first, ec));
   BOOST_TEST(!ec);
   write_row(engine, name, record("first", expires));
-  BOOST_TEST(table.force_unlock(first));
+  BOOST_TEST(force_unlock(table, first));
   BOOST_TEST(is_free(engine, name));
   // A record of a client that stores no lease.
   write_row(engine, name,
             R"("uuid":{"S":"u"},"expires":{"N":"1700000000000000000"})");
-  BOOST_TEST(table.force_unlock(table.inspect(name)));
+  BOOST_TEST(force_unlock(table, table.inspect(name)));
   BOOST_TEST(is_free(engine, name));
 }
 
@@ -770,7 +782,7 @@ BOOST_DATA_TEST_CASE(force_whose_answer_is_lost_tells_that_it_is_done, kEngines,
     holder.lock();
     const LockInfo info = table->inspect(holder.name());
     gate.once(keep ? "UpdateItem" : "DeleteItem", Gate::answer_lost());
-    BOOST_TEST(table->force_unlock(info));
+    BOOST_TEST(force_unlock(*table, info));
     BOOST_TEST(table->inspect(holder.name()).exists == keep);
     BOOST_TEST(table->inspect(holder.name()).released == keep);
   }
@@ -807,7 +819,7 @@ std::vector<std::vector<KeyPart>> wrong_keys() {
 Options all_attributes(std::shared_ptr<Table> table) {
   Options options = on_table(std::move(table));
   options.data = "bytes";
-  options.attributes = {{"mine", ddbmutex::Attribute::Type::string, "x", {}}};
+  options.item = R"({"mine":{"S":"x"}})";
   return options;
 }
 
@@ -863,7 +875,8 @@ class Host {
   // A Scan does not name the key, and its answer tells DynamoDB's time.
   void list() {
     std::error_code ec;
-    table_->list([](const ddbmutex::LockInfo&) { return true; }, ec);
+    list_locks(
+        *table_, [](const ddbmutex::LockInfo&) { return true; }, ec);
     BOOST_TEST((!ec || ec == Errc::wrong_table), ec.message());
   }
 
@@ -921,9 +934,9 @@ BOOST_DATA_TEST_CASE(wrong_key_is_remembered_until_it_is_found_right, kEngines,
     BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
     BOOST_TEST(table->stats().requests() == sent);
     if (by_creation) {
-      table->create();
+      create_table(*table);
     } else {
-      BOOST_TEST(table->exists());
+      BOOST_TEST(table_exists(*table));
     }
     BOOST_TEST(error_of_lock(mutex) == "none");
     BOOST_TEST(mutex.owns_lock());
@@ -938,9 +951,9 @@ BOOST_DATA_TEST_CASE(look_at_the_table_that_finds_it_wrong_is_remembered,
     const auto table = keyed.new_table();
     std::error_code ec;
     if (by_creation) {
-      table->create(ec);
+      create_table(*table, ec);
     } else {
-      table->exists(ec);
+      table_exists(*table, ec);
     }
     BOOST_TEST((ec == Errc::wrong_table));
     const auto sent = table->stats().requests();
@@ -964,8 +977,8 @@ const std::map<std::string, CallOnTable>& calls_on_a_table() {
          BOOST_TEST(!DdbMutex("x", on_table(table)).try_lock_for(1h));
        }},
       {"inspect", [](auto& table) { table->inspect("x"); }},
-      {"list", [](auto& table) { table->list(ignore); }},
-      {"list a name", [](auto& table) { table->list("x", ignore); }},
+      {"list", [](auto& table) { list_locks(*table, ignore); }},
+      {"list a name", [](auto& table) { list_locks(*table, "x", ignore); }},
       {"AnyOf",
        [](auto& table) {
          ddbmutex::AnyOfOptions options;

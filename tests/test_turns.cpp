@@ -17,6 +17,7 @@
 #include "ddbmutex/lock/turns.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -175,7 +176,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_said_in_tables_of_other_libraries) {
   };
   Holders holders({row("a"), row("b"), row("c")});
   ddbmutex::TableOptions table = table_options(holders.server);
-  table.layout = ddbmutex::Layout::lockclient;
+  table.rows = tests::rows_of(tests::Layout::lockclient);
   table.key = "name";
   Options options = on_table(with_clock(new_table(table)));
   options.auto_renew = false;

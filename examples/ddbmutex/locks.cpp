@@ -11,6 +11,7 @@
 
 #include "examples/ddbmutex/report.hpp"
 #include "examples/ddbmutex/told.hpp"
+#include "extras/admin.hpp"
 
 namespace command {
 namespace {
@@ -44,7 +45,7 @@ int show(const Settings& settings) {
 
 std::vector<LockInfo> all_locks(Table& table) {
   std::vector<LockInfo> infos;
-  table.list([&infos](const LockInfo& info) {
+  list_locks(table, [&infos](const LockInfo& info) {
     infos.push_back(info);
     return true;
   });
@@ -82,7 +83,7 @@ bool force(Table& table, LockInfo info) {
   constexpr int kTries = 10;
   const std::string shown = info.uuid;
   for (int i = 0; i < kTries && info.uuid == shown && !info.released; ++i) {
-    if (table.force_unlock(info)) return true;
+    if (force_unlock(table, info)) return true;
     info = table.inspect(info.name);
   }
   return false;
@@ -119,7 +120,8 @@ int unlock(const Settings& settings) {
 
 int create_table(const Settings& settings) {
   Table table(table_of(settings));
-  const ddbmutex::Created done = table.create(creation_of(settings));
+  const ddbmutex::Created done =
+      ddbmutex::create_table(table, creation_of(settings));
   if (settings.json) {
     print("{\"table\":" + json_of(settings.table) +
           ",\"created\":" + (done.made ? "true" : "false") +
@@ -128,8 +130,8 @@ int create_table(const Settings& settings) {
   }
   std::string text = "Table " + printable(settings.table);
   text += done.made ? " is created." : " exists, and is fit for locks.";
-  const bool may_clean_up = settings.layout == ddbmutex::Layout::ddblock &&
-                            settings.clean_up.value_or(true);
+  const bool may_clean_up =
+      settings.layout == Layout::ddblock && settings.clean_up.value_or(true);
   if (done.cleans_up) {
     text += "  Its clean-up of old items is on.";
   } else if (may_clean_up && !done.made && !settings.clean_up) {

@@ -11,6 +11,7 @@
 
 #include "ddbmutex.hpp"
 #include "examples/ddbmutex/told.hpp"
+#include "extras/admin.hpp"
 
 namespace command {
 namespace {
@@ -40,7 +41,8 @@ std::set<std::string> names_in(const Settings& settings) {
   std::set<std::string> names;
   const auto read = std::async(std::launch::async, [&] {
     std::error_code ignored;
-    table.list(
+    list_locks(
+        table,
         [&](const ddbmutex::LockInfo& info) {
           names.insert(info.name);
           return true;

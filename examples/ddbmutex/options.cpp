@@ -9,6 +9,7 @@
 #include "examples/ddbmutex/deadline.hpp"
 #include "examples/ddbmutex/report.hpp"
 #include "examples/ddbmutex/told.hpp"
+#include "extras/layouts.hpp"
 
 namespace command {
 namespace {
@@ -18,21 +19,24 @@ using Words = std::vector<std::string>;
 
 // --- Values ------------------------------------------------------------------
 
+namespace layouts = ddbmutex::layouts;
+
 struct NamedLayout {
   std::string_view name;
-  ddbmutex::Layout layout;
+  Layout layout;
   std::string_view key;  // What its own library calls the partition key.
+  const ddbmutex::lock::RowFormat* rows;
 };
-constexpr NamedLayout kLayouts[] = {
-    {"ddblock", ddbmutex::Layout::ddblock, "name"},
-    {"lockclient", ddbmutex::Layout::lockclient, "key"},
-    {"lease", ddbmutex::Layout::lease, "name"},
-    {"dynamolock", ddbmutex::Layout::dynamolock, "key"},
-    {"awslabs", ddbmutex::Layout::awslabs, "key"},
+const NamedLayout kLayouts[] = {
+    {"ddblock", Layout::ddblock, "name", nullptr},
+    {"lockclient", Layout::lockclient, "key", &layouts::lockclient},
+    {"lease", Layout::lease, "name", &layouts::lease},
+    {"dynamolock", Layout::dynamolock, "key", &layouts::dynamolock},
+    {"awslabs", Layout::awslabs, "key", &layouts::awslabs},
 };
 
 // One of the option's `choices`, which the parser has checked.
-ddbmutex::Layout layout_of(std::string_view name) {
+Layout layout_of(std::string_view name) {
   for (const NamedLayout& one : kLayouts) {
     if (one.name == name) return one.layout;
   }
@@ -549,9 +553,10 @@ constexpr std::chrono::seconds kBetweenFailures{10};
 ddbmutex::TableOptions table_of(const Settings& settings) {
   ddbmutex::TableOptions table;
   table.name = settings.table;
-  table.layout = settings.layout;
   for (const NamedLayout& one : kLayouts) {
-    if (one.layout == settings.layout) table.key = one.key;
+    if (one.layout != settings.layout) continue;
+    table.rows = one.rows;
+    table.key = one.key;
   }
   if (settings.key) table.key = *settings.key;
   table.sort_key = settings.sort_key;

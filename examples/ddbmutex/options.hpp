@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "extras/admin.hpp"
 
 namespace command {
 
@@ -34,6 +35,9 @@ enum class Command {
   version,
 };
 
+// How items are written: ours, or as another library does.
+enum class Layout { ddblock, lockclient, lease, dynamolock, awslabs };
+
 // All settings, from the command line and the environment.
 struct Settings {
   Command command = Command::help;
@@ -45,7 +49,7 @@ struct Settings {
 
   // Where the lock is.
   std::string table = ddbmutex::TableOptions().name;
-  ddbmutex::Layout layout = ddbmutex::Layout::ddblock;
+  Layout layout = Layout::ddblock;
   std::optional<std::string> key;  // Nothing: the layout's.
   std::string sort_key, sort_value;
   std::optional<std::string> prefix;

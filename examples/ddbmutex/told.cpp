@@ -14,8 +14,6 @@
 namespace command {
 namespace {
 
-using ddbmutex::Attribute;
-using ddbmutex::Layout;
 using ddbmutex::LockInfo;
 using std::chrono::milliseconds;
 
@@ -286,42 +284,6 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-// As DynamoDB has it: {"N":"7"}.
-void write(Writer& writer, const Attribute& attribute) {
-  constexpr const char* kTypes[] = {"S",  "N",  "B",  "BOOL", "NULL",
-                                    "SS", "NS", "BS", "L",    "M"};
-  using Type = Attribute::Type;
-  const Type type = attribute.type;
-  writer.StartObject();
-  writer.Key(kTypes[static_cast<int>(type)]);
-  if (type == Type::boolean || type == Type::null) {
-    writer.Bool(type == Type::null || attribute.value == "true");
-  } else if (type == Type::map) {
-    writer.StartObject();
-    for (const Attribute& member : attribute.members) {
-      write(writer, member.name);
-      write(writer, member);
-    }
-    writer.EndObject();
-  } else if (type == Type::string || type == Type::number) {
-    write(writer, attribute.value);
-  } else if (type == Type::binary) {
-    write(writer, base64(attribute.value));
-  } else {
-    writer.StartArray();
-    for (const Attribute& member : attribute.members) {
-      if (type == Type::list) {
-        write(writer, member);
-      } else {
-        write(writer,
-              type == Type::binary_set ? base64(member.value) : member.value);
-      }
-    }
-    writer.EndArray();
-  }
-  writer.EndObject();
-}
-
 void write_record(Writer& writer, const LockInfo& info) {
   writer.Key("holder");
   write(writer, info.owner);
@@ -381,14 +343,9 @@ std::string json_of(const LockInfo& info, const std::string& more,
     writer.Key("data");
     write(writer, base64(*info.data));
   }
-  if (!info.attributes.empty()) {
+  if (!info.item.empty()) {
     writer.Key("attributes");
-    writer.StartObject();
-    for (const Attribute& attribute : info.attributes) {
-      write(writer, attribute.name);
-      write(writer, attribute);
-    }
-    writer.EndObject();
+    writer.RawValue(info.item.data(), info.item.size(), rapidjson::kObjectType);
   }
   if (!info.problem.empty()) {
     writer.Key("problem");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "examples/ddbmutex/options.hpp"
 
 namespace command {
 
@@ -23,7 +24,7 @@ State state_of(const ddbmutex::LockInfo& info);
 const char* name_of(State state);
 // What `run` needs to lock it: its option "--keep-row", or "an item", which
 // must be made first; empty: nothing.
-std::string need_of(const ddbmutex::LockInfo& info, ddbmutex::Layout layout);
+std::string need_of(const ddbmutex::LockInfo& info, Layout layout);
 // At least 0; nothing if the record does not say.
 std::optional<std::chrono::milliseconds> remaining_of(
     const ddbmutex::LockInfo& info);
@@ -40,23 +41,21 @@ std::string cut(const std::string& text, std::size_t width);
 // Name and, if there is one, sort value.
 std::string label_of(const ddbmutex::LockInfo& info);
 // "held by host:123, 12.3s left"
-std::string sentence_of(const ddbmutex::LockInfo& info,
-                        ddbmutex::Layout layout = {});
+std::string sentence_of(const ddbmutex::LockInfo& info, Layout layout = {});
 // "held by host:123, taken or last renewed 12.3s ago", for one who waits.
 std::string holder_in_words(const ddbmutex::LockInfo& info);
 // All that is known, in lines.
-std::string lines_of(const ddbmutex::LockInfo& info,
-                     ddbmutex::Layout layout = {});
+std::string lines_of(const ddbmutex::LockInfo& info, Layout layout = {});
 // A heading and a line for each, none wider than that.
 std::vector<std::string> rows_of(const std::vector<ddbmutex::LockInfo>& infos,
                                  std::size_t width = std::string::npos,
-                                 ddbmutex::Layout layout = {});
+                                 Layout layout = {});
 
 // --- For programs ------------------------------------------------------------
 
 // An object in one line.  `more`: further members, as JSON.
 std::string json_of(const ddbmutex::LockInfo& info,
-                    const std::string& more = {}, ddbmutex::Layout layout = {});
+                    const std::string& more = {}, Layout layout = {});
 std::string json_of(const std::string& text);  // "\"text\""
 
 }  // namespace command

@@ -95,11 +95,11 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
 
   void draw(const std::string& heading, const Locks& locks,
-            ddbmutex::Layout layout) const;
+            Layout layout) const;
 };
 
 void Screen::draw(const std::string& heading, const Locks& locks,
-                  ddbmutex::Layout layout) const {
+                  Layout layout) const {
   winsize size = {};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
   const std::size_t height = known && size.ws_row > 0 ? size.ws_row : 24;
@@ -140,7 +140,7 @@ class Changes {
   std::string line_of(const LockInfo& info) const;
 
   const bool json_;
-  const ddbmutex::Layout layout_;
+  const Layout layout_;
   std::map<Key, Seen> before_;
 };
 

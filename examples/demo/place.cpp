@@ -23,6 +23,7 @@
 #include "ddbmutex/dynamodb/retry.hpp"
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
+#include "extras/admin.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"
 
@@ -121,11 +122,11 @@ void Place::create_table() {
   std::error_code ec;
   // If DynamoDB cannot be reached, this says so before there is anything to
   // delete.
-  handle_->exists(ec);
+  ddbmutex::table_exists(*handle_, ec);
   if (!ec) {
     // One that was not waited for long enough is to be deleted, too.
     to_delete_ = !engine_;
-    handle_->create(ec);
+    ddbmutex::create_table(*handle_, ec);
   }
   if (ec) throw std::runtime_error(handle_->last_error());
 }

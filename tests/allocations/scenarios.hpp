@@ -24,7 +24,9 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "extras/admin.hpp"
 #include "extras/any_of.hpp"
+#include "extras/guarded_write.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/sources.hpp"
 #include "sigv4/waiting.hpp"
@@ -171,9 +173,9 @@ inline void guarded_write(Round& round) {
                             R"(","Item":{"name":{"S":"ddblock-)" + other +
                             R"("},"value":{"S":"written"}}}}])";
   while_held(round, "guarded_write()", [&](DdbMutex& mutex) {
-    mutex.guarded_write(items);
+    ddbmutex::guarded_write(mutex, items);
     const Counting quiet(false);
-    round.expect(!round.row_of(other).attributes.empty(),
+    round.expect(!round.row_of(other).item.empty(),
                  "what was to be written is not there");
   });
 }
@@ -234,7 +236,7 @@ inline void loss(Round& round) {
   round.arm();
   std::error_code ec;  // It may have been renewed in between.
   for (int i = 0; i < 100 && !round.is_free(round.name()); ++i) {
-    round.site().observer()->force_unlock(round.row(), ec);
+    force_unlock(*round.site().observer(), round.row(), ec);
   }
   round.expect(tests::eventually([&] { return losses > 0; }, kSoon),
                "a loss is not told");
@@ -323,7 +325,7 @@ inline void inspect(Round& round) {
 inline void list(Round& round) {
   with_table(round, "list()", [&](Table& table) {
     bool seen = false;
-    table.list([&](const LockInfo& info) {
+    list_locks(table, [&](const LockInfo& info) {
       seen = seen || info.name == round.name();
       return true;
     });
@@ -338,10 +340,10 @@ inline void create(Round& round) {
   how.tags = {{"purpose", "tests"}};
   Table table(options);
   round.arm();
-  round.attempt("create()", [&] { table.create(how); });
+  round.attempt("create()", [&] { create_table(table, how); });
   round.disarm();
   std::error_code ec;
-  table.create(ec);
+  create_table(table, ec);
   if (ec) round.wrong("it cannot be created again: " + table.last_error());
 }
 

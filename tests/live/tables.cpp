@@ -9,6 +9,7 @@
 #include "ddbmutex/dynamodb/ask.hpp"
 #include "ddbmutex/dynamodb/description.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
+#include "extras/admin.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "tests/support/json_string.hpp"
 #include "tests/support/waiting.hpp"
@@ -178,7 +179,7 @@ void Tables::wait_until_usable(One& table) const {
   std::error_code error;
   do {
     stop_if_interrupted();
-    made.create(how, error);
+    create_table(made, how, error);
   } while ((error == Errc::timed_out || error == Errc::unready_table) &&
            BootClock::now() < end);
   // A key that is not a string is refused, but only once the table is there.

@@ -31,6 +31,8 @@
 #include <thread>
 
 #include "ddbmutex.hpp"
+#include "extras/admin.hpp"
+#include "extras/guarded_write.hpp"
 #include "tests/support/forked_child.hpp"
 
 namespace {
@@ -291,7 +293,7 @@ int tls_too_late() {
     std::error_code ec;
     table->inspect(argument(2), ec);
     must_be_too_late(ec, table->last_error());
-    table->exists(ec);
+    table_exists(*table, ec);
     must_be_too_late(ec, table->last_error());
   };
   return 0;
@@ -306,7 +308,7 @@ int destructor_that_unlocks() {
     std::error_code ec;
     mutex.renew(ec);
     must_be_too_late(ec, mutex.last_error());
-    mutex.guarded_write(R"([{"Put": {}}])", ec);
+    guarded_write(mutex, R"([{"Put": {}}])", ec);
     must_be_too_late(ec, mutex.last_error());
     mutex.release();
   };

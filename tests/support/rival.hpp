@@ -26,27 +26,14 @@
 #include "ddbmutex/lock/row.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/system.hpp"
+#include "tests/support/layouts.hpp"
 
 namespace tests {
 
 using ddbmutex::BootClock;
 using ddbmutex::BootTime;
-using ddbmutex::Layout;
 using ddbmutex::dynamodb::Action;
 using ddbmutex::dynamodb::Answer;
-
-inline const char* name_of(Layout layout) {
-  constexpr const char* kNames[] = {"ddblock", "lockclient", "lease",
-                                    "dynamolock", "awslabs"};
-  return kNames[static_cast<int>(layout)];
-}
-
-// The attribute that is the key of their tables, as recorded.
-inline const char* key_of(Layout layout) {
-  return layout == Layout::ddblock ? "name"
-         : layout == Layout::lease ? "LockHashKeyName"
-                                   : "key";
-}
 
 class Rival {
  public:

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tests/support/layouts.hpp"
+
 namespace world {
 
-using ddbmutex::Layout;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using tests::Layout;
 
 namespace {
 

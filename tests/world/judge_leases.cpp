@@ -2,13 +2,14 @@
 // end is stored in its row, and which token it has.
 #include <algorithm>
 
+#include "tests/support/layouts.hpp"
 #include "tests/world/judge.hpp"
 
 namespace world {
 
-using ddbmutex::Layout;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using tests::Layout;
 
 namespace {
 

@@ -2,14 +2,15 @@
 // time, and only if there are any.
 #include <algorithm>
 
+#include "tests/support/layouts.hpp"
 #include "tests/world/judge.hpp"
 
 namespace world {
 
-using ddbmutex::Layout;
 using ddbmutex::Loss;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using tests::Layout;
 
 namespace {
 

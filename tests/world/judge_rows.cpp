@@ -3,15 +3,16 @@
 #include <utility>
 
 #include "sigv4/base64.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/world/judge.hpp"
 #include "tests/world/odd_rows.hpp"
 #include "tests/world/row_text.hpp"
 
 namespace world {
 
-using ddbmutex::Layout;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using tests::Layout;
 
 // How long a release may take that fails several times in a row.
 constexpr nanoseconds kRetries = seconds(10);

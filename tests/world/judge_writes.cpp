@@ -1,11 +1,12 @@
 // What the judge says about guarded writes: only the holder's are made, and
 // once.
+#include "tests/support/layouts.hpp"
 #include "tests/world/judge.hpp"
 #include "tests/world/row_text.hpp"
 
 namespace world {
 
-using ddbmutex::Layout;
+using tests::Layout;
 
 void Judge::see_writes(const Applied& applied) {
   const std::string text =

@@ -83,7 +83,7 @@ class Life {
                                        : Service::Key{key, plan_.sort_key});
     service_.create_table("ledger", {"name", ""});
     if (plan_.odd_row && !plan_.odd_row->empty()) put_odd_row();
-    const bool lease = plan_.layout == ddbmutex::Layout::lease;
+    const bool lease = plan_.layout == tests::Layout::lease;
     for (int i = 0; i < plan_.locks && (lease || plan_.jobs); ++i) {
       put_row(
           (lease ? "lock-" : "ddblock-lock-") + std::to_string(i),
@@ -106,7 +106,7 @@ class Life {
   }
 
   void put_odd_row() {
-    const bool ours = plan_.layout == ddbmutex::Layout::ddblock;
+    const bool ours = plan_.layout == tests::Layout::ddblock;
     const std::string sort = plan_.sort_key.empty()
                                  ? ""
                                  : '"' + plan_.sort_key + R"x(":{"S":"s"},)x";
@@ -266,7 +266,7 @@ class Life {
   // DynamoDB deletes items some time after what their attribute `ttl` says, in
   // seconds since 1970.
   void clean_up() {
-    if (plan_.layout != ddbmutex::Layout::ddblock) return;
+    if (plan_.layout != tests::Layout::ddblock) return;
     const std::string mark = R"x("ttl":{"N":")x";
     for (int i = 0; i < plan_.locks; ++i) {
       const std::string key = "ddblock-lock-" + std::to_string(i);

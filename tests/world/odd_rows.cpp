@@ -2,10 +2,12 @@
 
 #include <iterator>
 
+#include "tests/support/layouts.hpp"
+
 namespace world {
 namespace {
 
-using ddbmutex::Layout;
+using tests::Layout;
 
 // A good row, whose lease has long been over, with one thing wrong.
 struct Odd {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ddbmutex.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/world/random.hpp"
 
 namespace world {
@@ -14,7 +15,7 @@ namespace world {
 constexpr const char* kOddLock = "odd";
 
 // The JSON of its attributes, without the key.
-std::string draw_odd_row(Random& random, ddbmutex::Layout layout, bool keeps);
+std::string draw_odd_row(Random& random, tests::Layout layout, bool keeps);
 
 // Whether a take may count up the row's token, although it does not get the
 // lock: no condition can ask whether a number is whole.

@@ -10,12 +10,12 @@
 namespace world {
 namespace {
 
-using ddbmutex::Layout;
 using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using tests::Layout;
 
 constexpr hours kDay{24};
 constexpr nanoseconds kLongestTtl = 366 * kDay;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/world/network.hpp"
 #include "tests/world/world.hpp"
 
@@ -56,7 +57,7 @@ struct FaultPlan {
 
 struct Plan {
   std::uint64_t seed = 0;
-  ddbmutex::Layout layout = ddbmutex::Layout::ddblock;
+  tests::Layout layout = tests::Layout::ddblock;
   bool keep_row = false;
   std::string sort_key{};  // The attribute; empty: the table has none.
   int locks = 1;

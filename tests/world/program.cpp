@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "extras/admin.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/world/odd_rows.hpp"
 #include "tests/world/steps.hpp"
 
@@ -12,7 +14,6 @@ namespace world {
 
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
-using ddbmutex::Layout;
 using ddbmutex::Loss;
 using ddbmutex::Options;
 using ddbmutex::Table;
@@ -20,6 +21,7 @@ using ddbmutex::TableOptions;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using tests::Layout;
 
 namespace {
 
@@ -72,10 +74,8 @@ TableOptions table_options(const Plan& plan) {
   options.credentials.access_key_id = "AKIDEXAMPLE";
   options.credentials.secret_access_key =
       "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
-  options.layout = plan.layout;
-  options.key = plan.layout == Layout::ddblock ? "name"
-                : plan.layout == Layout::lease ? "LockHashKeyName"
-                                               : "key";
+  options.rows = tests::rows_of(plan.layout);
+  options.key = tests::key_of(plan.layout);
   options.sort_key = plan.sort_key;
   if (!plan.sort_key.empty()) options.sort_value = "s";
   const bool others =
@@ -346,11 +346,8 @@ Options Program::draw_options(Random& random) {
     options.data = "data of program " + std::to_string(own_.number);
   }
   if (random.chance(0.1)) {
-    ddbmutex::Attribute number;
-    number.name = "shoe";
-    number.type = ddbmutex::Attribute::Type::number;
-    number.value = std::to_string(random.below(50));
-    options.attributes.push_back(number);
+    options.item =
+        R"({"shoe":{"N":")" + std::to_string(random.below(50)) + R"("}})";
   }
   if (random.chance(0.1)) options.keep_data = random.chance(0.5);
   options.owner = "program " + std::to_string(own_.number);
@@ -640,7 +637,7 @@ void free_by_force(const Plan& plan, const std::string& lock, Judge& judge) {
   if (ec || !info.exists || info.released) return;
   // Half of the operators know only the version that was seen.
   if (info.uuid.front() < '8') info.keep_row = false, info.token = 0;
-  (void)table->force_unlock(info, ec);
+  (void)force_unlock(*table, info, ec);
 }
 
 void run_final_check(const Plan& plan, Judge& judge) {

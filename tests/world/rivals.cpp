@@ -68,8 +68,7 @@ class Step {
 
  private:
   std::string key() const {
-    return (plan_.layout == ddbmutex::Layout::ddblock ? "ddblock-" : "") +
-           lock_;
+    return (plan_.layout == tests::Layout::ddblock ? "ddblock-" : "") + lock_;
   }
   void sleep(nanoseconds time) { World::the().sleep(time); }
   void tell(const std::string& what) {

@@ -4,9 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "tests/support/layouts.hpp"
+
 namespace world {
 
-using ddbmutex::Layout;
+using tests::Layout;
 
 std::string value_after(std::string_view text, const std::string& before) {
   const auto at = text.find(before);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ddbmutex.hpp"
+#include "tests/support/layouts.hpp"
 
 namespace world {
 
@@ -21,10 +22,10 @@ struct Names {
   const char* proof;
   const char* end;
 };
-Names names_of(ddbmutex::Layout layout);
+Names names_of(tests::Layout layout);
 
-std::string proof_in(const std::string& item, ddbmutex::Layout layout);
-bool is_free(const std::string& item, ddbmutex::Layout layout);
+std::string proof_in(const std::string& item, tests::Layout layout);
+bool is_free(const std::string& item, tests::Layout layout);
 
 }  // namespace world
 

@@ -5,8 +5,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "extras/admin.hpp"
 #include "extras/any_of.hpp"
+#include "extras/guarded_write.hpp"
 #include "sigv4/system.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/world/odd_rows.hpp"
 
 namespace world {
@@ -14,12 +17,12 @@ namespace world {
 using ddbmutex::BootClock;
 using ddbmutex::Changes;
 using ddbmutex::DdbMutex;
-using ddbmutex::Layout;
 using ddbmutex::LockInfo;
 using ddbmutex::Options;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using tests::Layout;
 
 namespace {
 
@@ -574,7 +577,7 @@ void Steps::write() {
       "]";
   const Result result =
       program_.call(turn_, call, [&](DdbMutex& mutex, std::error_code& ec) {
-        mutex.guarded_write(items, ec);
+        guarded_write(mutex, items, ec);
         return !ec;
       });
   program_.judge_.write_ends(number, result);
@@ -589,7 +592,7 @@ void Steps::write_oneself() {
   call.what = "condition_check()";
   const Result result =
       program_.call(turn_, call, [&](DdbMutex& mutex, std::error_code& ec) {
-        check = mutex.condition_check(ec);
+        check = condition_check(mutex, ec);
         return !ec;
       });
   if (result.code || check.empty()) return;
@@ -722,7 +725,7 @@ void Steps::ask() {
     (void)mutex.in_danger();
     (void)mutex.fencing_token();
     program_.judge_.told_data(watched, mutex.data());
-    (void)mutex.attributes();
+    (void)mutex.item();
     (void)mutex.last_error();
     (void)mutex.owner();
     return true;
@@ -781,7 +784,8 @@ void Steps::list() {
   std::map<std::string, int> listed;
   one.call.listed = &listed;
   program_.call(one.call, turn_.random.chance(0.3), [&](std::error_code& ec) {
-    one.table->list(
+    list_locks(
+        *one.table,
         [&](const LockInfo& info) {
           const Outside outside;
           listed[info.name]++;
@@ -795,8 +799,9 @@ void Steps::list() {
 void Steps::exists() {
   TableCall one(turn_.mutex, "exists()");
   if (one.table == nullptr) return;
-  program_.call(one.call, turn_.random.chance(0.3),
-                [&](std::error_code& ec) { return one.table->exists(ec); });
+  program_.call(one.call, turn_.random.chance(0.3), [&](std::error_code& ec) {
+    return ddbmutex::table_exists(*one.table, ec);
+  });
 }
 
 void Steps::force_unlock() {
@@ -810,7 +815,7 @@ void Steps::force_unlock() {
   program_.call(one.call, turn_.random.chance(0.3), [&](std::error_code& ec) {
     const LockInfo info = one.table->inspect(name, ec);
     if (ec || !info.exists) return false;
-    return one.table->force_unlock(info, ec);
+    return ddbmutex::force_unlock(*one.table, info, ec);
   });
 }
 
