@@ -33,8 +33,6 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "extras/admin.hpp"
-#include "extras/guarded_write.hpp"
 #include "sigv4/process.hpp"
 #include "sigv4/system.hpp"
 #include "tests/allocations/reach.hpp"
@@ -335,52 +333,6 @@ BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
   BOOST_TEST(waiter.ends());
 }
 
-// With config=tsan this looks for data races.  Some requests fail, and some
-// find the lock taken.
-BOOST_AUTO_TEST_CASE(random_calls_of_six_threads_agree) {
-  const char* const seed = std::getenv("DDBMUTEX_SEED");
-  ScriptedServer server([](const SeenRequest& request) {
-    if (request.number % 19 == 0) return server_failure();
-    const bool taken =
-        request.number % 17 == 0 && action_of(request) != "TransactWriteItems";
-    return taken ? refusal(live_record()) : Reply{};
-  });
-  DdbMutex mutex("m", on_table(table_at(server)));
-  const std::function<void(std::error_code&)> calls[] = {
-      [&](std::error_code& ec) { (void)mutex.try_lock_for(5ms, ec); },
-      [&](std::error_code& ec) { mutex.release(ec); },
-      [&](std::error_code& ec) { mutex.renew(ec); },
-      [&](std::error_code& ec) { mutex.ensure(1h, ec); },
-      [&](std::error_code& ec) {
-        guarded_write(mutex, R"([{"Put": {}}])", ec);
-      },
-      [&](std::error_code& ec) {
-        mutex.renew(Changes{"x", {}, {}}, ec);
-      },
-      [&](std::error_code& ec) { mutex.require(1s, ec); },
-      [&](std::error_code& ec) { (void)condition_check(mutex, ec); }};
-  const Errc expected[] = {Errc::not_held, Errc::ends_too_soon,
-                           Errc::lease_lost, Errc::timed_out,
-                           Errc::unavailable};
-  std::list<Aside> threads;
-  for (unsigned i = 0; i < 6; ++i) {
-    threads.emplace_back(
-        [&, random = std::mt19937(
-                seed == nullptr ? i : std::stoul(seed) + i)]() mutable {
-          for (int step = 0; step < 1200; ++step) {
-            std::error_code ec;
-            calls[random() % std::size(calls)](ec);
-            const bool good = !ec || std::count(std::begin(expected),
-                                                std::end(expected), ec) != 0;
-            if (!good) throw std::system_error(ec, mutex.last_error());
-            (void)mutex.remaining();
-            (void)mutex.data();
-          }
-        });
-  }
-  for (Aside& thread : threads) BOOST_TEST(thread.thrown() == "none");
-}
-
 BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_has_none) {
   ScriptedServer server;
   TableOptions options = table_options(server);
@@ -584,7 +536,12 @@ class StandardTable {
   StandardTable() : where_(at(engine_)) {
     where_.table = "locks";
     table_ = table_at(where_);
-    create_table(*table_);
+    engine_.must_call(
+        "CreateTable",
+        R"({"TableName":"locks","BillingMode":"PAY_PER_REQUEST",)"
+        R"("KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],)"
+        R"("AttributeDefinitions":)"
+        R"([{"AttributeName":"name","AttributeType":"S"}]})");
   }
 
   Engine engine_{any_engine_kind()};

@@ -23,8 +23,6 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "extras/guarded_write.hpp"
-#include "extras/recursive.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"
@@ -42,7 +40,6 @@ using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Loss;
 using ddbmutex::Options;
-using ddbmutex::RecursiveMutex;
 using ddbmutex::Table;
 using ddbmutex::TableOptions;
 using std::chrono::milliseconds;
@@ -174,47 +171,6 @@ BOOST_AUTO_TEST_CASE(renewal_that_failed_is_not_retried_after_stop_renewing) {
   pause(1s);  // A retry would be sent in that time.
   BOOST_TEST(it.renewals() == 1);
   BOOST_TEST(mutex.owns_lock());
-}
-
-// --- Locked again by the same thread -----------------------------------------
-
-BOOST_AUTO_TEST_CASE(recursive_lock_is_unlocked_as_often_as_it_was_locked) {
-  Held it;
-  RecursiveMutex mutex(fresh_name(), it.options);
-  {
-    const std::lock_guard outer(mutex);
-    const std::lock_guard inner(mutex);
-    BOOST_TEST(mutex.try_lock());
-    mutex.unlock();
-    BOOST_TEST(Aside([&] { BOOST_TEST(!mutex.try_lock()); }).thrown() ==
-               "none");
-    BOOST_TEST(mutex->owns_lock());
-  }
-  BOOST_TEST(!mutex->owns_lock());
-  mutex.unlock();  // Once too often does nothing.
-  BOOST_TEST(count_of(it.gate.server(), "PutItem") == 1);
-  BOOST_TEST(count_of(it.gate.server(), "DeleteItem") == 1);
-  mutex.lock();
-  mutex.unlock();
-  BOOST_TEST(!mutex->owns_lock());
-}
-
-BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
-  Held it(6s);
-  it.options.auto_renew = false;
-  RecursiveMutex mutex(fresh_name(), it.options);
-  mutex.lock();
-  mutex.lock();
-  BOOST_TEST(eventually([&] { return !mutex->owns_lock(); }));
-  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::lease_lost));
-  std::error_code ec;
-  BOOST_TEST(!mutex.try_lock(ec));
-  BOOST_TEST((ec == Errc::lease_lost));
-  mutex.unlock();
-  BOOST_TEST(thrown_by([&] { mutex->require(0s); }) == words(Errc::lease_lost));
-  mutex.unlock();
-  mutex.lock();
-  BOOST_TEST(mutex->owns_lock());
 }
 
 // --- While the caller's thread stalls ----------------------------------------
@@ -476,13 +432,7 @@ BOOST_AUTO_TEST_CASE(call_that_finds_the_loss_says_why) {
   };
   const std::pair<const char*, std::function<void(Telling&)>> calls[] = {
       {"renew", [](Telling& x) { x.mutex->renew(); }},
-      {"release", [](Telling& x) { x.mutex->release(); }},
-      {"write", [](Telling& x) {
-         guarded_write(*x.mutex, R"([{"Put": {"TableName": ")" +
-                                     x.engine().table() +
-                                     R"(", "Item": {"name": {"S": ")" +
-                                     fresh_name() + R"("}}}}])");
-       }}};
+      {"release", [](Telling& x) { x.mutex->release(); }}};
   for (const auto& [name, call] : calls) {
     const std::string text = text_of(call);
     const auto at = text.find(": found deleted ");

@@ -17,7 +17,6 @@
 #include "ddbmutex/lock/turns.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
-#include "tests/support/layouts.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -165,28 +164,6 @@ BOOST_AUTO_TEST_CASE(word_that_fails_costs_the_waiter_nothing) {
     BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none", code);
     BOOST_TEST(holders.words() == "b", code);
   }
-}
-
-// Their programs do not know the attribute.
-BOOST_AUTO_TEST_CASE(nothing_is_said_in_tables_of_other_libraries) {
-  const auto row = [](const char* uuid) {
-    return R"("identifier":{"S":")" + std::string(uuid) +
-           R"("},"expiry":{"N":")" + std::to_string((calendar() + 1h).count()) +
-           R"("},)" + R"("lease":{"N":"3600000"})";
-  };
-  Holders holders({row("a"), row("b"), row("c")});
-  ddbmutex::TableOptions table = table_options(holders.server);
-  table.rows = tests::rows_of(tests::Layout::lockclient);
-  table.key = "name";
-  Options options = on_table(with_clock(new_table(table)));
-  options.auto_renew = false;
-  options.first_poll = options.longest_poll = 1ms;
-  DdbMutex mutex("x", options);
-  mutex.lock();
-  mutex.unlock();
-  BOOST_TEST(holders.words() == "");
-  BOOST_TEST(holders.server.requests().back().body.find("UPDATED_OLD") ==
-             std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(waiter_looks_more_often_once_it_has_missed_eight_turns) {

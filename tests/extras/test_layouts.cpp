@@ -478,6 +478,33 @@ BOOST_AUTO_TEST_CASE(lease_is_written_in_the_form_that_the_row_has) {
   }
 }
 
+// Their programs do not know the attribute `waiting`.
+BOOST_AUTO_TEST_CASE(waiter_that_misses_turns_says_nothing_to_others) {
+  int looks = 0;
+  tests::ScriptedServer server([&looks](const tests::SeenRequest& request) {
+    if (tests::action_of(request) == "DeleteItem")
+      return tests::Reply::ok("{}");
+    if (++looks > 6) return tests::Reply::ok("{}");
+    const std::string row = R"("identifier":{"S":")" + std::to_string(looks) +
+                            R"("},"lease":{"N":"3600000"},"expiry":{"N":")" +
+                            std::to_string((tests::calendar() + 1h).count()) +
+                            "\"}";
+    return tests::action_of(request) == "GetItem" ? tests::found(row)
+                                                  : tests::refusal(row);
+  });
+  TableOptions table = tests::table_options(server);
+  table.rows = &layouts::lockclient;
+  Options options = tests::on_table(tests::with_clock(tests::new_table(table)));
+  options.auto_renew = false;
+  options.first_poll = options.longest_poll = 1ms;
+  DdbMutex mutex("x", options);
+  mutex.lock();
+  mutex.unlock();
+  BOOST_TEST(looks > 6);
+  BOOST_TEST(tests::count_of(server, "UpdateItem") == 0);
+  BOOST_TEST(!tests::has(server.requests().back().body, "UPDATED_OLD"));
+}
+
 namespace {
 
 // A lock that is held, as their client writes it, on a row that is work.
