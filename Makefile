@@ -1,4 +1,5 @@
-# make            the library (libddbmutex.a), build/ddbmutex and the examples
+# make            the library (libddbmutex.a), its core alone
+#                 (libddbmutex-core.a), build/ddbmutex and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
 # make engine     sets up, runs a DynamoDB engine for your programs until Ctrl-C
 # make test       sets up, builds, runs every test; ONLY=suite/case SEED=...
@@ -11,19 +12,12 @@
 # fuzz, bench, size, model, systems; in packaging/README.md: make amalgamation,
 # deb, ways, cross, small, abi.
 #
-# Five variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd,
-# V=1 (shows each command), and WITH, the optional parts of README.md: "make
-# WITH=" leaves out all four, and builds the library alone.
+# Four variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd, and
+# V=1 (shows each command).
 config ?= release
 cxxstd ?= c++17
-PARTS := hosts profiles endpoints layouts
-WITH ?= $(PARTS)
 CXX := $(if $(filter default,$(origin CXX)),g++,$(CXX))
-
-WITHOUT := $(filter-out $(WITH),$(PARTS))
-empty :=
-BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(subst $(empty) ,,$\
-  $(addprefix -no-,$(WITHOUT)))
+BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 # Some distributions compile everything with this: v[v.size()] ends the program,
@@ -46,15 +40,11 @@ CXXFLAGS_size := -Os -DNDEBUG -ffunction-sections -fdata-sections
 CXXFLAGS_noexcept := -O0
 LIBFLAGS_noexcept := -fno-exceptions -fno-rtti
 CXXFLAGS_fuzz = $(CXXFLAGS_asan) -fsanitize=fuzzer-no-link
-ifneq ($(filter-out $(PARTS),$(WITH)),)
-$(error WITH=$(WITH): the parts are $(PARTS))
-endif
 ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)
 endif
 
-CPPFLAGS += -I. -MMD -MP $(addprefix -DDDBMUTEX_NO_,\
-  $(shell echo $(WITHOUT) | tr a-z A-Z))
+CPPFLAGS += -I. -MMD -MP -DDDBMUTEX_EXTRAS
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
@@ -63,17 +53,27 @@ LDLIBS += -lcurl -lcrypto
 objects = $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard $(1)))
 programs = $(patsubst %.cpp,$(BUILD)/%,$(wildcard $(1)))
 
+CORE := $(BUILD)/libddbmutex-core.a
 LIB := $(BUILD)/libddbmutex.a
-LIB_SOURCES := $(wildcard ddbmutex.cpp ddbmutex/*.cpp ddbmutex/*/*.cpp \
-  sigv4/*.cpp sigv4/*/*.cpp extras/*.cpp extras/*/*.cpp)
+CORE_SOURCES := $(wildcard ddbmutex.cpp ddbmutex/*.cpp ddbmutex/*/*.cpp \
+  sigv4/*.cpp sigv4/*/*.cpp)
+EXTRAS_SOURCES := $(wildcard extras/*.cpp extras/*/*.cpp)
+LIB_OBJECTS = $(call objects,$(CORE_SOURCES) $(EXTRAS_SOURCES))
+# One source knows whether there are extras, and so has two objects.
+CORE_OBJECTS = $(patsubst $(BUILD)/ddbmutex.o,$(BUILD)/ddbmutex.core.o,\
+  $(call objects,$(CORE_SOURCES)))
 EXAMPLES := $(call programs,examples/*.cpp)
 DEMO := $(BUILD)/examples/demo/demo
 DEMO_OBJECTS := $(call objects,examples/demo/*.cpp)
 COMMAND := $(BUILD)/examples/ddbmutex/ddbmutex
 COMMAND_OBJECTS := $(call objects,examples/ddbmutex/*.cpp)
 
+# The first has all cases, the second those that need no extras.
 TESTS := $(BUILD)/tests/tests
-TEST_FILES := $(call objects,tests/*.cpp)
+CORE_TESTS := $(BUILD)/tests/core_tests
+CORE_TEST_FILES := $(call objects,tests/main.cpp tests/core/*.cpp)
+TEST_FILES := $(sort $(CORE_TEST_FILES) \
+  $(call objects,tests/*.cpp tests/extras/*.cpp))
 PRELUDE := $(BUILD)/tests/prelude.hpp.gch
 # What the tests start as processes of their own.
 TEST_PROGRAMS := $(call programs,tests/processes/*.cpp tests/live/live.cpp \
@@ -116,13 +116,13 @@ HOW := $(strip $(filter-out config=release CXX=g++ cxxstd=c++17,\
   config=$(config) CXX=$(CXX) cxxstd=$(cxxstd)))
 
 .PHONY: all programs fuzzers demo engine test soak sanitizers torture world
-.PHONY: aws mutants fuzz bench size model systems parts sources format clean
+.PHONY: aws mutants fuzz bench size model systems sources format clean
 .PHONY: build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(LIB) $(if $(WITHOUT),,$(EXAMPLES) $(DEMO) build/ddbmutex)
-programs: all $(TESTS) $(TEST_PROGRAMS) $(WORLD)
+all: $(LIB) $(CORE) $(EXAMPLES) $(DEMO) build/ddbmutex
+programs: all $(TESTS) $(CORE_TESTS) $(TEST_PROGRAMS) $(WORLD)
 fuzzers: $(FUZZERS)
 
 setup-%:
@@ -176,11 +176,10 @@ model: setup-test
 systems: setup-systems
 	@tests/systems/run
 
-# For other build systems: names of parts; sources and definitions for WITH.
-parts:
-	@$(info $(PARTS))
+# For other build systems: the core's sources, then those of the extras, which
+# are compiled, as the core then is, with -DDDBMUTEX_EXTRAS.
 sources:
-	@$(info $(LIB_SOURCES) $(filter -D%,$(CPPFLAGS)))
+	@$(info $(CORE_SOURCES))$(info $(EXTRAS_SOURCES))
 
 format:
 	clang-format -i $$(git ls-files '*.cpp' '*.hpp')
@@ -189,14 +188,17 @@ clean:
 
 include packaging/packaging.mk
 
-# ONE_FILE=1 compiles the library as one file, in a quarter of the time.
-LIB_OBJECTS := $(patsubst %.cpp,$(BUILD)/%.o,\
-  $(if $(ONE_FILE),$(TWO_FILES)/ddbmutex.cpp,$(LIB_SOURCES)))
+define COMPILE
+$(SAY) CXX $<
+$(Q)mkdir -p $(@D)
+$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -o $@
+endef
 $(BUILD)/%.o: %.cpp
-	$(SAY) CXX $<
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
-$(LIB_OBJECTS): private CXXFLAGS += $(LIBFLAGS_$(config))
+	$(COMPILE) -c $<
+$(BUILD)/%.core.o: %.cpp
+	$(COMPILE) -UDDBMUTEX_EXTRAS -c $<
+$(sort $(LIB_OBJECTS) $(CORE_OBJECTS)): private \
+  CXXFLAGS += $(LIBFLAGS_$(config))
 # Tests mostly wait, and are compiled more often than run.
 $(filter-out $(DYNAMODB_OBJECTS) %/support/regex.o,$(SUPPORT_OBJECTS)) \
   $(TEST_PROGRAMS:=.o) $(TEST_FILES) $(PRELUDE): private CXXFLAGS += -O0
@@ -205,13 +207,12 @@ $(call objects,tests/world/*.cpp): private CXXFLAGS += -O1
 $(TEST_FILES): $(PRELUDE)
 $(TEST_FILES): private CXXFLAGS += -include $(PRELUDE:.gch=)
 $(PRELUDE): tests/prelude.hpp
-	$(SAY) CXX $<
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -x c++-header $< -o $@
+	$(COMPILE) -x c++-header $<
 
 $(LIB): $(LIB_OBJECTS)
+$(CORE): $(CORE_OBJECTS)
 $(TEST_SUPPORT): $(SUPPORT_OBJECTS)
-$(LIB) $(TEST_SUPPORT):
+$(LIB) $(CORE) $(TEST_SUPPORT):
 	$(SAY) AR $@
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -220,26 +221,27 @@ $(DEMO): $(DEMO_OBJECTS)
 $(COMMAND): $(COMMAND_OBJECTS)
 $(WORLD): $(WORLD_OBJECTS)
 $(TESTS): $(TEST_OBJECTS)
+$(CORE_TESTS): $(CORE_TEST_FILES) $(CORE)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
-$(TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench \
+$(TESTS) $(CORE_TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench \
   $(BUILD)/tests/size/server: $(TEST_SUPPORT)
 # The tests' scripted server speaks TLS and uses zlib's CRC-32.
-$(TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
+$(TESTS) $(CORE_TESTS) $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
   LDLIBS := -lssl -lz $(LDLIBS)
-$(TESTS): LDLIBS := -l:libboost_unit_test_framework.a $(LDLIBS)
-$(TESTS) $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(WORLD) \
-  $(DEMO) $(COMMAND): $(LIB)
+$(TESTS) $(CORE_TESTS): LDLIBS := -l:libboost_unit_test_framework.a $(LDLIBS)
+WITH_EXTRAS := $(TESTS) $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) \
+  $(SIZE_PROGRAMS) $(WORLD) $(DEMO) $(COMMAND)
+$(WITH_EXTRAS): $(LIB)
+$(WITH_EXTRAS) $(CORE_TESTS):
 	$(SAY) LINK $@
 	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) \
-	  $(filter-out $(LIB),$(filter %.a,$^)) $(LIB) $(LDLIBS) -o $@
+	  $(filter $(TEST_SUPPORT),$^) $(filter $(LIB) $(CORE),$^) $(LDLIBS) -o $@
 # The command that was built last, whatever the config.
 build/ddbmutex: $(COMMAND)
 	$(Q)ln -sfrn $< $@
 
 $(BUILD)/tests/fuzz/%.main.o: tests/fuzz/main.cpp
-	$(SAY) CXX $< for $*
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -DFUZZ_TARGET=$* -c $< -o $@
+	$(COMPILE) -DFUZZ_TARGET=$* -c $<
 $(FUZZERS): %: %.o %.main.o $(LIB)
 	$(SAY) LINK $@
 	$(Q)$(CXX) $(CXXFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@

@@ -7,11 +7,13 @@ said = $(shell sed -n 's/^$(1)/\1/p' ddbmutex.hpp)
 VERSION = $(call said,.define DDBMUTEX_VERSION_STRING "\(.*\)")
 ABI = $(call said,inline namespace v\([0-9]*\) {)
 
+# The core as two files, and the whole library (ddbmutex_all).
 TWO_FILES := build/amalgamation
-amalgamation: $(TWO_FILES)/ddbmutex.cpp
-$(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
-  $(wildcard $(foreach kind,hpp cpp,$(addsuffix .$(kind),\
-    ddbmutex ddbmutex/* ddbmutex/*/* sigv4/* sigv4/*/* extras/* extras/*/*)))
+ALL_IN_ONE := $(TWO_FILES)/ddbmutex_all.cpp
+amalgamation: $(ALL_IN_ONE)
+$(TWO_FILES)/ddbmutex.cpp $(ALL_IN_ONE) &: packaging/amalgamate LICENSE \
+  $(CORE_SOURCES) $(EXTRAS_SOURCES) $(wildcard $(addsuffix .hpp,\
+    ddbmutex ddbmutex/* ddbmutex/*/* sigv4/* sigv4/*/* extras/* extras/*/*))
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 
@@ -22,7 +24,9 @@ NOEXCEPT := build/noexcept-$(notdir $(CXX))-$(cxxstd)
 noexcept: amalgamation
 	+@$(MAKE) --no-print-directory config=noexcept \
 	  CXXFLAGS_noexcept='-O0 -std=c++2b' LIB_OBJECTS=$(NOEXCEPT)/libddbmutex.so.o \
-	  $(NOEXCEPT)/libddbmutex.so $(NOEXCEPT)/examples/without_exceptions
+	  CORE_OBJECTS=$(NOEXCEPT)/$(TWO_FILES)/ddbmutex.o \
+	  $(addprefix $(NOEXCEPT)/,libddbmutex.so libddbmutex-core.a \
+	    examples/without_exceptions)
 # This program has no exceptions, even if the library has.  UBSan's check of
 # vptrs needs RTTI.
 $(BUILD)/examples/without_exceptions.o: private CXXFLAGS += -fno-exceptions \
@@ -32,11 +36,8 @@ HIDING = -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
 SHARING = -shared -Wl,-soname,libddbmutex.so.$(ABI) \
   -Wl,--version-script=packaging/exported.map
 SHARED = $(BUILD)/libddbmutex.so
-$(SHARED).o: $(TWO_FILES)/ddbmutex.cpp packaging/packaging.mk
-	$(SAY) CXX $@
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(filter -D%,$(CPPFLAGS)) $(CXXFLAGS) $(HIDING) \
-	  -include $(<D)/visible.hpp -c $< -o $@
+$(SHARED).o: $(ALL_IN_ONE) packaging/packaging.mk
+	$(COMPILE) $(HIDING) -include $(<D)/visible.hpp -c $<
 $(SHARED): $(SHARED).o packaging/exported.map
 	$(SAY) LINK $@
 	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(SHARING) $< $(LDLIBS) -o $@
@@ -59,7 +60,9 @@ FILL_IN = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; \
   s|@VERSION@|$(VERSION)|; s|@ABI@|$(ABI)|; \
   s|@INCLUDE@|$(shell realpath -m --relative-to=$(LIBDIR) $(INCLUDE))|'
 
-install: $(COMMAND) $(LIB) $(SHARED)
+PUBLIC_EXTRAS := $(addsuffix .hpp,\
+  admin any_of guarded_write layouts recursive stored)
+install: $(COMMAND) $(LIB) $(CORE) $(SHARED)
 	$(Q)install -D $< $(DESTDIR)$(PREFIX)/bin/ddbmutex
 	$(Q)install -Dm 644 -t $(DESTDIR)$(SHARE)/man/man1 \
 	  examples/ddbmutex/ddbmutex.1
@@ -67,8 +70,8 @@ install: $(COMMAND) $(LIB) $(SHARED)
 	  install -Dm 644 /dev/stdin $(DESTDIR)$(COMPLETION_$(name)) &&) :
 	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE) ddbmutex.hpp
 	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE)/ddbmutex \
-	  extras/any_of.hpp extras/recursive.hpp
-	$(Q)install -Dm 644 -t $(DESTDIR)$(LIBDIR) $(LIB)
+	  $(addprefix extras/,$(PUBLIC_EXTRAS))
+	$(Q)install -Dm 644 -t $(DESTDIR)$(LIBDIR) $(LIB) $(CORE)
 	$(Q)install -Dm 644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
 	$(Q)$(foreach name,$(LINKS),ln -sf $(REAL_NAME) $(DESTDIR)$(name) &&) :
 	$(Q)$(foreach file,$(TEMPLATES),\
@@ -78,9 +81,9 @@ uninstall:
 	$(Q)rm -f $(addprefix $(DESTDIR),$(PREFIX)/bin/ddbmutex \
 	  $(SHARE)/man/man1/ddbmutex.1 \
 	  $(foreach name,$(SHELLS),$(COMPLETION_$(name))) \
-	  $(INCLUDE)/ddbmutex.hpp \
-	  $(addprefix $(INCLUDE)/ddbmutex/,any_of.hpp recursive.hpp) \
-	  $(LIBDIR)/libddbmutex.a $(LIBDIR)/$(REAL_NAME) $(LINKS) $(TEMPLATES))
+	  $(INCLUDE)/ddbmutex.hpp $(addprefix $(INCLUDE)/ddbmutex/,$(PUBLIC_EXTRAS)) \
+	  $(addprefix $(LIBDIR)/,libddbmutex.a libddbmutex-core.a $(REAL_NAME)) \
+	  $(LINKS) $(TEMPLATES))
 	$(Q)rmdir $(addprefix $(DESTDIR),$(INCLUDE)/ddbmutex $(CONFIG)) \
 	  2>/dev/null || :
 
@@ -93,14 +96,14 @@ deb:
 # defined in a file of the source's own name, which are the public ones.
 LAST = packaging/abi/libddbmutex.so.$(ABI).abi.xz
 TODAY := $(BUILD)/abi/libddbmutex.so
-$(TODAY): $(TWO_FILES)/ddbmutex.cpp packaging/packaging.mk packaging/exported.map
+$(TODAY): $(ALL_IN_ONE) packaging/packaging.mk packaging/exported.map
 	$(SAY) CXX $@
 	$(Q)mkdir -p $(@D)
-	$(Q)cp $(TWO_FILES)/visible.hpp $(@D)/ddbmutex.hpp
-	$(Q){ echo '#include "ddbmutex.hpp"'; echo '#line 1 "inside"'; cat $<; } \
-	  >$(@D)/ddbmutex.cpp
+	$(Q)cp $(TWO_FILES)/visible.hpp $(@D)/ddbmutex_all.hpp
+	$(Q){ echo '#include "ddbmutex_all.hpp"'; echo '#line 1 "inside"'; cat $<; } \
+	  >$(@D)/ddbmutex_all.cpp
 	$(Q)g++ $(CXXFLAGS) -O0 -g -femit-struct-debug-baseonly $(HIDING) $(SHARING) \
-	  $(@D)/ddbmutex.cpp $(LDLIBS) -o $@
+	  $(@D)/ddbmutex_all.cpp $(LDLIBS) -o $@
 abi: setup-ways
 	@$(MAKE) $(BUILDING) $(TODAY)
 	@xz -dc $(LAST) >$(BUILD)/abi/last
