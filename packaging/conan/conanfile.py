@@ -9,8 +9,6 @@ from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, load, rmdir
 
-PARTS = ("hosts", "profiles", "endpoints", "layouts")
-
 
 class DdbmutexConan(ConanFile):
     name = "ddbmutex"
@@ -19,9 +17,8 @@ class DdbmutexConan(ConanFile):
     topics = ("mutex", "distributed-lock", "dynamodb")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False],
-               **{part: [True, False] for part in PARTS}}
-    default_options = {"shared": False, **{part: True for part in PARTS}}
+    options = {"shared": [True, False], "extras": [True, False]}
+    default_options = {"shared": False, "extras": True}
 
     def _checkout(self):
         return os.path.join(self.recipe_folder, "..", "..")
@@ -32,7 +29,7 @@ class DdbmutexConan(ConanFile):
 
     def export_sources(self):
         for files in ("CMakeLists.txt", "LICENSE", "ddbmutex.*", "ddbmutex/*",
-                      "sigv4/*", "packaging/*"):
+                      "sigv4/*", "extras/*", "packaging/*"):
             copy(self, files, self._checkout(), self.export_sources_folder)
 
     def layout(self):
@@ -52,9 +49,7 @@ class DdbmutexConan(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["BUILD_TESTING"] = False
         toolchain.cache_variables["DDBMUTEX_COMMAND"] = False
-        for part in PARTS:
-            toolchain.cache_variables[f"DDBMUTEX_WITH_{part.upper()}"] = bool(
-                self.options.get_safe(part))
+        toolchain.cache_variables["DDBMUTEX_EXTRAS"] = bool(self.options.extras)
         toolchain.generate()
 
     def build(self):

@@ -54,7 +54,7 @@ function settingsFrom(environment) {
     out: environment.MUTANTS_BUILD ?? "build/mutants",
     compiler: environment.CXX ?? "g++",
     // A mutant may leave things unused.
-    compile: ["-I.", ...words(environment.CPPFLAGS), ...flags, "-O0", "-w"],
+    compile: ["-I.", "-DDDBMUTEX_EXTRAS", ...words(environment.CPPFLAGS), ...flags, "-O0", "-w"],
     quickLinker,
     link: [...flags, ...(quickLinker ? [quickLinker] : []),
       ...words(environment.LDFLAGS)],
@@ -82,7 +82,7 @@ function command(program, args) {
 }
 
 const rooms = ["sigv4", "sigv4/keys", "ddbmutex/dynamodb", "ddbmutex/lock",
-  "ddbmutex"];
+  "ddbmutex", "extras/keys", "extras"];
 const commandRoom = "examples/ddbmutex";
 const commandSuites = ["command_program", "command_run", "terminal"];
 
@@ -120,7 +120,8 @@ function hasSuite(source, suites) {
 // Of the tests' program, with those suites, and what they may use besides.
 function testObjects(suites, build) {
   const object = (source) => path.join(build, source.replace(/cpp$/, "o"));
-  const wanted = sourcesIn("tests").filter((file) => hasSuite(file, suites));
+  const wanted = ["tests", "tests/core", "tests/extras"].flatMap(sourcesIn)
+    .filter((file) => hasSuite(file, suites));
   const tests = ["tests/main.cpp", ...wanted].map(object);
   const fuzz = sourcesIn("tests/fuzz")
     .filter((source) => source !== "tests/fuzz/main.cpp");

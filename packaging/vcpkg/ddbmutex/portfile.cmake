@@ -2,16 +2,13 @@
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.."
   ABSOLUTE)
 
-vcpkg_check_features(OUT_FEATURE_OPTIONS PARTS
+vcpkg_check_features(OUT_FEATURE_OPTIONS EXTRAS
   FEATURES
-    endpoints DDBMUTEX_WITH_ENDPOINTS
-    hosts DDBMUTEX_WITH_HOSTS
-    layouts DDBMUTEX_WITH_LAYOUTS
-    profiles DDBMUTEX_WITH_PROFILES
+    extras DDBMUTEX_EXTRAS
 )
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"
-  OPTIONS ${PARTS} -DBUILD_TESTING=OFF -DDDBMUTEX_COMMAND=OFF
+  OPTIONS ${EXTRAS} -DBUILD_TESTING=OFF -DDDBMUTEX_COMMAND=OFF
 )
 vcpkg_cmake_install()
 # pkg-config finds the library; the files for CMake are for another layout.
