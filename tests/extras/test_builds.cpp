@@ -1,7 +1,7 @@
 // How the library is built and used by others: as two files, installed, in
-// packages, without its optional parts.  Then what tests/setup installs, and
-// `make engine`.  Last, rules for the sources: which may include which, and
-// which may ask the system for what.
+// packages, the core alone.  Then what tests/setup installs, and `make engine`.
+// Last, rules for the sources: which may include which, and which may ask the
+// system for what.
 //
 // `make ways` runs what packaging/README.md says for each build system and
 // package manager.
@@ -21,6 +21,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/listening.hpp"
+#include "tests/support/mutex_kit.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/pty.hpp"
 #include "tests/support/shell.hpp"
@@ -30,18 +31,42 @@ using namespace tests;
 
 namespace {
 
-// The library's files with that extension, as paths from the top of the
-// project, sorted.
-std::vector<std::string> library_files(const std::string& extension) {
-  std::vector<std::string> files = {"ddbmutex" + extension};
-  for (const char* room : {"ddbmutex", "sigv4"}) {
+using Set = std::set<std::string>;
+
+// The extras' public headers, by name.  All others are internal.
+const Set kPublicExtras = {"admin",   "any_of",    "guarded_write",
+                           "layouts", "recursive", "stored"};
+
+bool is_public(const fs::path& file) {
+  return file == "ddbmutex.hpp" ||
+         (file.parent_path() == "extras" && file.extension() == ".hpp" &&
+          kPublicExtras.count(file.stem()) == 1);
+}
+
+// The sources and headers in these folders and those below them, as paths from
+// the top of the project.
+Set sources_below(const Set& folders) {
+  Set files;
+  for (const std::string& folder : folders) {
     for (const auto& entry :
-         fs::recursive_directory_iterator(project() / room)) {
-      if (entry.path().extension() != extension) continue;
-      files.push_back(fs::relative(entry.path(), project()));
+         fs::recursive_directory_iterator(project() / folder)) {
+      const fs::path kind = entry.path().extension();
+      if (kind != ".cpp" && kind != ".hpp") continue;
+      files.insert(fs::relative(entry.path(), project()));
     }
   }
-  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Set core_sources() {
+  Set files = sources_below({"ddbmutex", "sigv4"});
+  files.insert({"ddbmutex.cpp", "ddbmutex.hpp"});
+  return files;
+}
+
+Set all_sources() {
+  Set files = core_sources();
+  files.merge(sources_below({"extras"}));
   return files;
 }
 
@@ -59,36 +84,67 @@ std::string build() {
 
 // --- Two files ---------------------------------------------------------------
 
-BOOST_AUTO_TEST_SUITE(two_files)
-
 namespace {
 
 const std::string kTwoFiles = "build/amalgamation/";
 
+std::string compile(const std::string& standard) {
+  return compiler() + " -std=" + standard +
+         " -pthread -O0 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
+         " -I" +
+         kTwoFiles + " ";
+}
+
 }  // namespace
 
+BOOST_AUTO_TEST_SUITE(two_files)
+
 // They include nothing but each other, and contain every other file.
-BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
-  BOOST_TEST_REQUIRE(shell("make -s amalgamation").status == 0);
-  const std::string whole = read_file(kTwoFiles + "ddbmutex.cpp");
-  const std::string header = read_file(kTwoFiles + "ddbmutex.hpp");
-  BOOST_TEST(all_matches(whole + header, "^ *# *include \"(.*)\"").size() ==
-             1u);
-  for (const char* kind : {".cpp", ".hpp"}) {
-    for (const std::string& file : library_files(kind)) {
-      const bool is_public = file == "ddbmutex.hpp" ||
-                             file == "extras/any_of.hpp" ||
-                             file == "extras/recursive.hpp";
-      BOOST_TEST(has(whole, "\n// ---- " + file + "\n") != is_public, file);
-    }
+void check_two_files(const std::string& name, const Set& files) {
+  const std::string whole = read_file(kTwoFiles + name + ".cpp");
+  const std::string header = read_file(kTwoFiles + name + ".hpp");
+  BOOST_TEST((all_matches(whole + header, "^ *# *include \"(.*)\"") ==
+              std::vector<std::string>{name + ".hpp"}));
+  BOOST_TEST(all_matches(whole, "^(# *if.*DDBMUTEX.*)$").empty());
+  Set contained;
+  for (const std::string& file : files) {
+    if (!is_public(file)) contained.insert(file);
   }
-  BOOST_TEST(has(header, "\nclass DdbMutex {\n"));
-  BOOST_TEST(has(header, "\nclass AnyOf {\n"));
-  BOOST_TEST(has(header, "\nclass RecursiveMutex {\n"));
+  BOOST_TEST(as_set(all_matches(whole, "^// ---- (.*)$")) == contained,
+             boost::test_tools::per_element());
   for (const std::string& text : {whole, header}) {
     BOOST_TEST(text.rfind(kLicence, 0) == 0u);
     BOOST_TEST(all_matches(text, "(SPDX)").size() == 1u);
     BOOST_TEST(has(text, "// " + read_file("LICENSE").substr(0, 11)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
+  BOOST_TEST_REQUIRE(shell("make -s amalgamation").status == 0);
+  check_two_files("ddbmutex", core_sources());
+  check_two_files("ddbmutex_all", all_sources());
+  const std::string core = read_file(kTwoFiles + "ddbmutex.hpp");
+  const std::string all = read_file(kTwoFiles + "ddbmutex_all.hpp");
+  for (const std::string& extra : kPublicExtras) {
+    // Its include guard.
+    const std::string guard =
+        between(read_file("extras/" + extra + ".hpp"), "#ifndef ", "\n");
+    BOOST_TEST(has(all, "#define " + guard + "\n"));
+    BOOST_TEST(!has(core, guard));
+  }
+  BOOST_TEST(has(core, "\nclass DdbMutex {\n"));
+}
+
+// Only in `make ways` (DDBMUTEX_WAYS), because it takes long.
+BOOST_AUTO_TEST_CASE(two_files_compile_by_every_standard_without_a_warning) {
+  if (std::getenv("DDBMUTEX_WAYS") == nullptr) return;
+  BOOST_TEST_REQUIRE(shell("make -s amalgamation").status == 0);
+  for (const std::string name : {"ddbmutex", "ddbmutex_all"}) {
+    for (const std::string how : {"c++17", "c++2b", "c++17 -fno-exceptions"}) {
+      const Ran ran =
+          shell(compile(how) + "-c -o /dev/null " + kTwoFiles + name + ".cpp");
+      BOOST_TEST(ran.said == "", name << ", " << how << ": " << ran.said);
+    }
   }
 }
 
@@ -116,10 +172,11 @@ class Installation {
   }
 
   void make(const std::string& what) const {
-    const Ran ran = shell("make -s " + what + " BUILD='" + build() + "' CXX='" +
-                          compiler() + "' SHARED='" + shared() + "' -o '" +
-                          build() + "/libddbmutex.a' -o '" + build() +
-                          "/examples/ddbmutex/ddbmutex'");
+    const Ran ran =
+        shell("make -s " + what + " BUILD='" + build() + "' CXX='" +
+              compiler() + "' SHARED='" + shared() + "' -o '" + build() +
+              "/libddbmutex.a' -o '" + build() + "/libddbmutex-core.a' -o '" +
+              build() + "/examples/ddbmutex/ddbmutex'");
     BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
   }
 
@@ -142,10 +199,15 @@ BOOST_AUTO_TEST_CASE(files_are_installed_and_uninstalled) {
   BOOST_TEST(shell(find + " | LC_ALL=C sort").said ==
              "usr/bin/ddbmutex\n"
              "usr/include/ddbmutex.hpp\n"
+             "usr/include/ddbmutex/admin.hpp\n"
              "usr/include/ddbmutex/any_of.hpp\n"
+             "usr/include/ddbmutex/guarded_write.hpp\n"
+             "usr/include/ddbmutex/layouts.hpp\n"
              "usr/include/ddbmutex/recursive.hpp\n"
+             "usr/include/ddbmutex/stored.hpp\n"
              "usr/lib/here/cmake/ddbmutex/ddbmutex-config-version.cmake\n"
              "usr/lib/here/cmake/ddbmutex/ddbmutex-config.cmake\n"
+             "usr/lib/here/libddbmutex-core.a\n"
              "usr/lib/here/libddbmutex.a\n"
              "usr/lib/here/libddbmutex.so\n"
              "usr/lib/here/libddbmutex.so.0\n"
@@ -171,6 +233,13 @@ BOOST_AUTO_TEST_CASE(files_are_installed_and_uninstalled) {
   BOOST_TEST(shell(find).said == "");
   BOOST_TEST(!fs::exists(home.root / "usr/include/ddbmutex"));
   BOOST_TEST(fs::exists(home.root / "usr/include/another"));
+}
+
+BOOST_AUTO_TEST_CASE(installed_headers_include_no_other_file_of_ours) {
+  const std::string include = Installation::only().prefix() + "/include";
+  const Ran ran = shell(compiler() + " -std=c++17 -fsyntax-only -include '" +
+                        include + "'/ddbmutex/*.hpp -x c++ /dev/null");
+  BOOST_TEST(ran.said == "");
 }
 
 BOOST_AUTO_TEST_CASE(version_is_that_of_the_header_everywhere) {
@@ -207,9 +276,11 @@ BOOST_AUTO_TEST_CASE(shared_library_exports_the_public_interface_alone) {
         symbol);
   }
   for (const char* name :
-       {"DdbMutex::lock(std::error_code&)", "Table::create(std::error_code&)",
-        "AnyOf::lock(std::error_code&)", "vtable for ddbmutex::v0::Error",
-        "name_of(ddbmutex::v0::Loss)"}) {
+       {"DdbMutex::lock(std::error_code&)", "AnyOf::lock(std::error_code&)",
+        "::create_table(", "::table_exists(", "::list_locks(",
+        "::force_unlock(", "::guarded_write(", "::condition_check(",
+        "::to_item(", "::attributes_of(", "::layouts::lease\n",
+        "vtable for ddbmutex::v0::Error", "name_of(ddbmutex::v0::Loss)"}) {
     BOOST_TEST(has(ran.said, name), name);
   }
 }
@@ -221,8 +292,6 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(packages)
 
 namespace {
-
-using Set = std::set<std::string>;
 
 const std::string kPort = "packaging/vcpkg/ddbmutex/";
 const std::string kConan = "packaging/conan/conanfile.py";
@@ -240,57 +309,42 @@ rapidjson::Document manifest() {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(parts_are_those_of_the_makefile) {
-  const Set parts = words_of(shell("make -s parts").said);
-  BOOST_TEST(parts.size() == 4u);
-  Set features;
+BOOST_AUTO_TEST_CASE(every_package_has_the_extras_as_an_option) {
   const auto json = manifest();
-  for (const auto& feature : json["features"].GetObject()) {
-    features.insert(feature.name.GetString());
-  }
-  const std::vector<Set> told = {
-      words_of(between(read_file("CMakeLists.txt"), "foreach(part ", ")")),
-      words_of(between(read_file(kConan), "\nPARTS = (", ")")),
-      as_set(all_matches(read_file(kPort + "portfile.cmake"),
-                         "^    ([a-z-]+) DDBMUTEX_WITH_[A-Z]+$")),
-      features};
-  for (const Set& set : told) {
-    BOOST_TEST(set == parts, boost::test_tools::per_element());
-  }
+  BOOST_TEST(json["features"].HasMember("extras"));
+  BOOST_TEST(json["default-features"][0].GetString() == "extras");
+  BOOST_TEST(has(read_file(kPort + "portfile.cmake"),
+                 "\n    extras DDBMUTEX_EXTRAS\n"));
+  BOOST_TEST(has(read_file(kConan), "\"extras\": [True, False]"));
+  BOOST_TEST(has(read_file(kConan), "variables[\"DDBMUTEX_EXTRAS\"]"));
+  const std::string cmake = read_file("CMakeLists.txt");
+  BOOST_TEST(has(cmake, "\noption(DDBMUTEX_EXTRAS "));
+  BOOST_TEST(words_of(between(cmake, "foreach(name ", ")")) == kPublicExtras,
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
-// --- Without parts -----------------------------------------------------------
+// --- The core alone ----------------------------------------------------------
 
-// The core is the library without any of its parts.  A program with it locks,
-// and is refused what only a part could do.
-BOOST_AUTO_TEST_SUITE(left_out)
+// A program with the core locks, and is told which extra it lacks for more.
+BOOST_AUTO_TEST_SUITE(core_alone)
 
 namespace {
 
-// Takes a lock.  Its argument names an option that it sets.  It includes the
+// Takes the lock "job" in the table that its argument names.  It includes the
 // library's source, so that the compiler reads the headers only once.
 constexpr char kProgram[] = R"(
-#include "ddbmutex_core.cpp"
+#include "ddbmutex.cpp"
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <string>
 int main(int, char** arguments) try {
-  const std::string option = arguments[1];
   ddbmutex::TableOptions where;
-  if (option == "profile") where.profile = "x";
-  if (option == "layout") where.layout = ddbmutex::Layout::lease;
-  if (option == "calendar_margin") {
-    where.calendar_margin = std::chrono::seconds(0);
-  }
-  if (option == "lease_as_found") where.lease_as_found = true;
-  const auto table = std::make_shared<ddbmutex::Table>(where);
-  if (option == "create") table->create();
+  where.name = arguments[1];
   ddbmutex::Options options;
-  options.table = table;
+  options.table = std::make_shared<ddbmutex::Table>(where);
   ddbmutex::DdbMutex mutex("job", options);
   std::lock_guard<ddbmutex::DdbMutex> guard(mutex);
   std::puts("locked");
@@ -299,13 +353,7 @@ int main(int, char** arguments) try {
 }
 )";
 
-std::string compile() {
-  return compiler() +
-         " -std=c++17 -pthread -O0 -Wall -Wextra -Wpedantic -Wshadow"
-         " -Wconversion -Werror -Ibuild/amalgamation ";
-}
-
-// The program, compiled once.  Its home has keys that it must not read.
+// The program, compiled once.
 class Core {
  public:
   static const Core& program() {
@@ -313,88 +361,79 @@ class Core {
     return program;
   }
 
-  // With nothing else in its environment.
-  std::string says(const std::string& variables,
-                   const std::string& option = "none") const {
+  // With these variables, this text in its config file, and nothing else.
+  std::string says(const std::string& variables, const std::string& table = "x",
+                   const std::string& config = "") const {
+    home_.write(".aws/config", config);
     return shell("env -i HOME='" + home_.root.string() +
                  "' AWS_EC2_METADATA_DISABLED=true " + variables + " '" +
-                 home_.root.string() + "/program' " + option)
+                 home_.root.string() + "/program' " + table)
         .said;
   }
 
  private:
   Core() {
-    home_.write(".aws/credentials",
-                "[default]\naws_access_key_id = id\n"
-                "aws_secret_access_key = secret\n");
     const std::string source = home_.write("program.cpp", kProgram);
     const Ran ran =
-        shell("make -s amalgamation >&2 && " + compile() + source + " -o '" +
-              home_.root.string() + "/program' -lcurl -lcrypto");
+        shell("make -s amalgamation >&2 && " + compile("c++17") + source +
+              " -o '" + home_.root.string() + "/program' -lcurl -lcrypto");
     BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
   }
 
   const Home home_;
 };
 
-const std::string kPlace =
-    "AWS_REGION=eu-west-1 AWS_ENDPOINT_URL=http://127.0.0.1:9 ";
-const std::string kWithoutProfiles =
-    "this build of the library is without profiles";
+// The symbols of ours, as the linker knows them, that the core library wants or
+// has.
+Set symbols(const std::string& which, const std::string& line) {
+  const Ran ran =
+      shell("nm --" + which + " '" + build() + "/libddbmutex-core.a'");
+  BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
+  return as_set(all_matches(ran.said, line + " (\\S*8ddbmutex\\S*)$"));
+}
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(core_library_wants_nothing_of_the_extras) {
+  const Set has = symbols("defined-only", "^\\w+ \\w");
+  BOOST_TEST(has.size() > 500u);
+  for (const std::string& wanted : symbols("undefined-only", "^ +U")) {
+    BOOST_TEST(has.count(wanted) == 1u, wanted);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(core_locks_with_the_keys_of_the_environment) {
-  const Engine& engine = Engine::running(any_engine_kind());
+  Engine& engine = Engine::running(any_engine_kind());
   const auto keys = engine.credentials();
   const std::string variables =
       "AWS_ENDPOINT_URL=" + engine.url() + " AWS_REGION=" + engine.region() +
       " AWS_ACCESS_KEY_ID=" + keys->access_key_id +
       " AWS_SECRET_ACCESS_KEY=" + keys->secret_access_key;
-  BOOST_TEST(Core::program().says(variables, "create") == "locked\n");
-}
-
-BOOST_AUTO_TEST_CASE(core_says_where_it_does_not_look_for_keys) {
-  const std::string said = Core::program().says(
-      kPlace + "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1/keys");
-  BOOST_TEST(has(said, "no file is read: " + kWithoutProfiles), said);
-  BOOST_TEST(has(said,
-                 "containers and EC2 instances are not asked: this build of "
-                 "the library is without hosts"),
-             said);
+  BOOST_TEST(Core::program().says(variables, engine.create_table()) ==
+             "locked\n");
 }
 
 // To use other keys than the user meant would be worse than to refuse.
-BOOST_AUTO_TEST_CASE(core_refuses_what_only_a_part_can_do) {
-  const std::string keys =
-      kPlace + "AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret ";
+BOOST_AUTO_TEST_CASE(core_names_the_extra_that_is_missing) {
+  const std::string place = "AWS_REGION=eu-west-1 ";
+  const std::string needs_keys =
+      ", which needs extras/keys (compile the extras with -DDDBMUTEX_EXTRAS)";
+  const std::string needs_endpoints =
+      ", which needs extras/endpoints (compile the extras with "
+      "-DDDBMUTEX_EXTRAS)";
   const struct {
-    std::string variables, option, said;
+    std::string variables, config, said;
   } kRefused[] = {
-      {keys, "profile", kWithoutProfiles},
-      {keys + "AWS_PROFILE=x", "none", kWithoutProfiles},
-      {kPlace + "AWS_WEB_IDENTITY_TOKEN_FILE=/token", "none", kWithoutProfiles},
-      {"", "none",
-       "no region: neither AWS_REGION nor AWS_DEFAULT_REGION is set"},
-      {keys + "AWS_USE_FIPS_ENDPOINT=true", "none",
-       "such endpoints are left out of this build"},
-      {keys, "layout", "bad option `layout`: not in this build"},
-      {keys, "calendar_margin", "bad option `calendar_margin`: not in this"},
-      {keys, "lease_as_found", "bad option `lease_as_found`: not in this"},
+      {place, "[default]\nrole_arn = x\nsource_profile = y\n", needs_keys},
+      {place, "[default]\ncredential_process = x\n", needs_keys},
+      {place, "[default]\nsso_session = x\n", needs_keys},
+      {place + "AWS_WEB_IDENTITY_TOKEN_FILE=/token", "", needs_keys},
+      {place + "AWS_USE_FIPS_ENDPOINT=true", "", needs_endpoints},
+      {place + "AWS_USE_DUALSTACK_ENDPOINT=true", "", needs_endpoints},
   };
-  for (const auto& [variables, option, wanted] : kRefused) {
-    const std::string said = Core::program().says(variables, option);
+  for (const auto& [variables, config, wanted] : kRefused) {
+    const std::string said = Core::program().says(variables, "x", config);
     BOOST_TEST(has(said, wanted), said);
-  }
-}
-
-// Only in `make ways` (DDBMUTEX_WAYS), because it takes long.
-BOOST_AUTO_TEST_CASE(two_files_compile_without_a_part) {
-  if (std::getenv("DDBMUTEX_WAYS") == nullptr) return;
-  for (const std::string part : {"HOSTS", "PROFILES", "ENDPOINTS", "LAYOUTS"}) {
-    const Ran ran = shell(compile() + "-fsyntax-only -DDDBMUTEX_NO_" + part +
-                          " build/amalgamation/ddbmutex.cpp");
-    BOOST_TEST(ran.said == "", part << ": " << ran.said);
   }
 }
 
@@ -578,31 +617,9 @@ BOOST_AUTO_TEST_SUITE(repository)
 
 namespace {
 
-// From the top.  The first is the folder of the Makefile; it and the second are
-// one layer.
-const std::vector<std::string> kLayers = {
-    "",           "ddbmutex", "ddbmutex/lock", "ddbmutex/dynamodb",
-    "sigv4/keys", "sigv4"};
-
-std::vector<std::string> sources(const std::string& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(project() / folder)) {
-    const std::string name = entry.path().filename().string();
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".cpp" || extension == ".hpp") {
-      files.push_back(folder.empty() ? name : folder + "/" + name);
-    }
-  }
-  return files;
-}
-
-std::vector<std::string> all_sources() {
-  std::vector<std::string> files;
-  for (const std::string& folder : kLayers) {
-    for (const std::string& file : sources(folder)) files.push_back(file);
-  }
-  return files;
-}
+const std::vector<std::string> kLayers = {"extras",        "ddbmutex",
+                                          "ddbmutex/lock", "ddbmutex/dynamodb",
+                                          "sigv4/keys",    "sigv4"};
 
 // The headers that a file includes with angle brackets.
 std::vector<std::string> libraries(const std::string& file) {
@@ -623,32 +640,59 @@ std::vector<std::string> includes(const std::string& file) {
 }
 
 std::size_t layer_of(const std::string& file) {
-  const std::string folder = fs::path(file).parent_path().string();
+  std::string folder = fs::path(file).parent_path().string();
+  if (folder.empty()) folder = "ddbmutex";
+  if (folder == "extras/keys") folder = "extras";
   const auto layer = std::find(kLayers.begin(), kLayers.end(), folder);
-  return folder.empty() ? 1 : static_cast<std::size_t>(layer - kLayers.begin());
+  BOOST_TEST_REQUIRE((layer != kLayers.end()), file);
+  return static_cast<std::size_t>(layer - kLayers.begin());
 }
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(layers_include_only_themselves_and_those_below) {
+  std::vector<std::string> upwards;
   int found = 0;
   for (const std::string& file : all_sources()) {
     for (const std::string& included : includes(file)) {
       BOOST_TEST_REQUIRE(fs::exists(project() / included),
                          file << " includes " << included);
-      BOOST_TEST(layer_of(included) >= layer_of(file),
-                 file << " includes " << included);
+      if (layer_of(included) < layer_of(file)) {
+        upwards.push_back(file + " includes " + included);
+      }
       ++found;
     }
   }
-  BOOST_TEST(found > 30);
+  BOOST_TEST(found > 300);
+  const std::vector<std::string> wanted = {
+      "ddbmutex.cpp includes extras/parts.hpp"};
+  BOOST_TEST(upwards == wanted, boost::test_tools::per_element());
+}
+
+// Everything else is left out by leaving out its file.
+BOOST_AUTO_TEST_CASE(one_condition_alone_asks_whether_there_are_extras) {
+  std::vector<std::string> conditions;
+  for (const std::string& file : all_sources()) {
+    for (const std::string& line :
+         all_matches(read_file(file), "^( *# *(?:if|el).*DDBMUTEX_.*)$")) {
+      if (all_matches(line, "(#ifndef DDBMUTEX_\\w+_HPP$)").empty()) {
+        conditions.push_back(file + ": " + line);
+      }
+    }
+  }
+  const std::vector<std::string> wanted = {
+      "ddbmutex.cpp: #ifdef DDBMUTEX_EXTRAS"};
+  BOOST_TEST(conditions == wanted, boost::test_tools::per_element());
 }
 
 // MIT wants the notice in every copy.
 BOOST_AUTO_TEST_CASE(file_that_is_copied_names_its_licence_first) {
-  std::vector<std::string> files = all_sources();
+  Set files = all_sources();
   for (const char* folder : {"examples", "examples/recipes"}) {
-    for (const std::string& file : sources(folder)) files.push_back(file);
+    for (const auto& entry : fs::directory_iterator(project() / folder)) {
+      if (entry.path().extension() != ".cpp") continue;
+      files.insert(fs::relative(entry.path(), project()));
+    }
   }
   for (const std::string& file : files) {
     BOOST_TEST(read_file(file).rfind(kLicence, 0) == 0u, file);
@@ -657,13 +701,16 @@ BOOST_AUTO_TEST_CASE(file_that_is_copied_names_its_licence_first) {
       has(read_file("LICENSE"), "\nCopyright (c) 2026 The ddbmutex authors\n"));
 }
 
-BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
-  BOOST_TEST(includes("ddbmutex.hpp").empty());
-  const std::vector<std::string> headers = libraries("ddbmutex.hpp");
-  BOOST_TEST(headers.size() > 5u);
-  for (const std::string& header : headers) {
-    // Other libraries' headers have a folder, those of C a suffix.
-    BOOST_TEST(header.find_first_of("/.") == header.npos, header);
+BOOST_AUTO_TEST_CASE(public_headers_include_the_standard_library_alone) {
+  for (const std::string& file : all_sources()) {
+    if (!is_public(file)) continue;
+    const Set wanted = file == "ddbmutex.hpp" ? Set{} : Set{"ddbmutex.hpp"};
+    BOOST_TEST(as_set(includes(file)) == wanted,
+               boost::test_tools::per_element());
+    for (const std::string& header : libraries(file)) {
+      // Other libraries' headers have a folder, those of C a suffix.
+      BOOST_TEST(header.find_first_of("/.") == header.npos, header);
+    }
   }
 }
 
@@ -717,25 +764,6 @@ BOOST_AUTO_TEST_CASE(only_a_few_sources_ask_the_system) {
     BOOST_TEST(as_set(all_matches(ran.said, "^(.+)$")) == allowed,
                boost::test_tools::per_element());
   }
-}
-
-// So all sources can be compiled whichever parts are left out.  The part
-// "endpoints" has no source of its own.
-BOOST_AUTO_TEST_CASE(source_of_a_part_is_nothing_without_it) {
-  std::set<std::string> parts;
-  for (const std::string& file : all_sources()) {
-    const std::string text = read_file(file).substr(kLicence.size() + 1);
-    const auto part = all_matches(text.substr(0, text.find('\n') + 1),
-                                  "^#ifndef DDBMUTEX_NO_(\\w+)\n");
-    if (part.empty()) continue;
-    const std::string end = "}  // namespace ddbmutex\n#endif\n";
-    BOOST_TEST((text.size() > end.size() &&
-                text.compare(text.size() - end.size(), end.size(), end) == 0),
-               file);
-    parts.insert(part[0]);
-  }
-  const std::set<std::string> wanted = {"HOSTS", "LAYOUTS", "PROFILES"};
-  BOOST_TEST(parts == wanted, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

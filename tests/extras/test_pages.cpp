@@ -19,7 +19,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -386,30 +388,28 @@ namespace {
 
 bool is_for_real() { return std::getenv("DDBMUTEX_WAYS") != nullptr; }
 
-// The compiler's options that leave out these parts, from README's table.
-std::string without(const Words& parts) {
-  std::string macros;
-  for (const std::string& part : parts) {
-    const std::string row =
-        between(read_file("README.md"), "\n| `" + part + "` |", "\n");
-    macros += " " + all_matches(row, "`(-D[^`]+)`").at(0);
-  }
-  return macros;
-}
-
 // Runs README's commands in a folder with the library's files and a program. In
 // `make ways` (DDBMUTEX_WAYS), they compile everything.  Otherwise, to save
 // time, a script in place of c++ takes this build's object files of the
 // library.
-void make_report(const Home& home, const std::string& macros) {
+void make_report(const Home& home, bool with_extras) {
   const std::string page = read_file("README.md");
-  const Words files =
-      all_matches(between(page, "\nCopy ", " next to"), "`([^`]+)`");
+  Words files = all_matches(between(page, "\nOr copy the sources", "Compile"),
+                            "`([^`]+)`");
   BOOST_TEST(files.size() == 5u);
+  const std::string start = "c++ -std=c++17 -Os ";
+  std::string command = start + between(page, "    " + start, "\n\n");
+  if (with_extras) {
+    files.push_back(between(page, ", copy `", "` too"));
+    command =
+        replaced(command, " -lcurl",
+                 " " + between(page, "to that\ncommand `", "`") + " -lcurl");
+  }
   for (const std::string& file : files) {
     fs::copy(project() / file, home.root / file, fs::copy_options::recursive);
   }
   fs::copy(project() / "examples/ten_lines.cpp", home.root / "report.cpp");
+  const std::string objects = fs::canonical(build()).string();
   const std::string script =
       home.write("c++",
                  "#!/bin/sh\n"
@@ -417,8 +417,11 @@ void make_report(const Home& home, const std::string& macros) {
                  "  shift\n"
                  "  case $word in\n"
                  "    report.cpp) word='-I. report.cpp' ;;\n"
-                 "    *.cpp) word='" +
-                     fs::canonical(build()).string() +
+                 "    ddbmutex.cpp) word='" +
+                     objects + "'/ddbmutex" + (with_extras ? "" : ".core") +
+                     ".o ;;\n"
+                     "    *.cpp) word='" +
+                     objects +
                      "'/${word%.cpp}.o ;;\n"
                      "    -Os) word=\"$CXXFLAGS -O0\" ;;\n"
                      "  esac\n"
@@ -426,47 +429,52 @@ void make_report(const Home& home, const std::string& macros) {
                      "done\n"
                      "exec \"$CXX\" \"$@\"\n");
   fs::permissions(script, fs::perms::owner_all);
-  std::string commands = "c++ " + between(page, "    c++ ", "\n\n");
-  commands = replaced(commands, " -Os", " -Os" + macros);
   const Ran ran = shell("set -e; cd '" + home.root.string() + "'\n" +
                         (is_for_real() ? "" : "PATH=$PWD:$PATH\n") +
-                        "export CXX=\"${CXX:-g++}\" CXXFLAGS\n" + commands);
+                        "export CXX=\"${CXX:-g++}\" CXXFLAGS\n" + command);
   BOOST_TEST(ran.status == 0, ran.said);
   BOOST_TEST(ran.said == "");
-}
-
-// Checks one of the sizes in README: 0 is that of the whole program, 1 that
-// without two parts, 2 that without all four.
-void check_size(const Home& home, std::size_t which) {
-  const auto limits =
-      all_matches(read_file("README.md"), "less\\s+than\\s+([0-9]+) KiB\\b");
-  BOOST_TEST(fs::file_size(home.root / "report") <
-             std::stoul(limits.at(which)) * 1024);
 }
 
 }  // namespace
 
 BOOST_FIXTURE_TEST_CASE(readme_commands_make_a_program_that_locks, UsualTable) {
-  const Home home;
-  make_report(home, "");
-  if (is_for_real()) check_size(home, 0);
-  Program report({home.root / "report"}, environment());
-  BOOST_TEST(report.end() == 0);
-  BOOST_TEST(report.output() == "page 1\npage 2\npage 3\n");
-}
-
-BOOST_FIXTURE_TEST_CASE(readme_program_without_parts_is_as_small_as_it_says,
-                        UsualTable) {
-  if (!is_for_real()) return;
-  const std::array<Words, 2> parts = {
-      {{"hosts", "profiles"}, {"hosts", "profiles", "endpoints", "layouts"}}};
-  for (std::size_t i = 0; i < parts.size(); ++i) {
+  // README's sizes: that with the core, then that with the extras.
+  const auto limits =
+      all_matches(read_file("README.md"), "less\\s+than\\s+([0-9]+) KiB\\b");
+  for (const bool with_extras : {false, true}) {
     const Home home;
-    make_report(home, without(parts[i]));
-    check_size(home, i + 1);
+    make_report(home, with_extras);
+    if (is_for_real()) {
+      BOOST_TEST(fs::file_size(home.root / "report") <
+                 std::stoul(limits.at(with_extras)) * 1024);
+    }
     Program report({home.root / "report"}, environment());
     BOOST_TEST(report.end() == 0);
+    BOOST_TEST(report.output() == "page 1\npage 2\npage 3\n");
   }
+}
+
+BOOST_FIXTURE_TEST_CASE(readme_command_for_two_files_makes_a_program_that_locks,
+                        UsualTable) {
+  if (!is_for_real()) return;
+  const Home home;
+  const Ran ran = shell(
+      "set -e; make -s amalgamation\n"
+      "cp build/amalgamation/ddbmutex.?pp '" +
+      home.root.string() +
+      "'\n"
+      "cp examples/ten_lines.cpp '" +
+      home.root.string() +
+      "/report.cpp'\n"
+      "cd '" +
+      home.root.string() +
+      "'\n"
+      "c++ " +
+      between(read_file("README.md"), "    c++ ", "\n\n"));
+  BOOST_TEST(ran.said == "");
+  Program report({home.root / "report"}, environment());
+  BOOST_TEST(report.end() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -524,7 +532,7 @@ Words files_in(const std::string& folder) {
 Words sources() {
   Words all = {"ddbmutex.cpp"};
   for (const char* room : {"ddbmutex", "ddbmutex/lock", "ddbmutex/dynamodb",
-                           "sigv4", "sigv4/keys"}) {
+                           "sigv4", "sigv4/keys", "extras", "extras/keys"}) {
     for (const std::string& file : files_in(room)) {
       if (!all_matches(file, "(\\.[ch]pp)$").empty()) all.push_back(file);
     }
@@ -674,14 +682,31 @@ void deploy() {
   }
 }
 
+std::optional<ddbmutex::Credentials> keys_of_a_file() {
+  std::ifstream file("/run/secrets/aws");
+  ddbmutex::Credentials keys;
+  file >> keys.access_key_id >> keys.secret_access_key;
+  if (!file) throw std::runtime_error("no keys in /run/secrets/aws");
+  return keys;  // Asked again every minute.
+}
+
+std::shared_ptr<ddbmutex::Table> table_with_own_keys() {
+  ddbmutex::TableOptions where;
+  where.credentials_source = keys_of_a_file;
+  return std::make_shared<ddbmutex::Table>(where);
+}
+
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(options_that_are_shown_are_compiled) {
-  const std::string text = read_file(kReadme);
-  const std::string second =
-      between(text.substr(text.find("```cpp\n") + 1), "```cpp\n", "```\n");
-  BOOST_TEST(has(read_file("tests/test_pages.cpp"), "\n" + second));
+BOOST_AUTO_TEST_CASE(code_that_is_shown_is_compiled) {
+  const std::string page = read_file(kReadme);
+  for (const char* before : {"## Options that matter", "a function:"}) {
+    const std::string shown =
+        between(page.substr(page.find(before)), "```cpp\n", "```\n");
+    BOOST_TEST(has(read_file(__FILE__), "\n" + shown), shown);
+  }
   static_cast<void>(deploy);  // That it compiles is enough.
+  static_cast<void>(table_with_own_keys);
 }
 
 // --- The policy --------------------------------------------------------------
@@ -729,21 +754,22 @@ BOOST_AUTO_TEST_CASE(policy_allows_to_make_the_table) {
   recorder.gate.engine().delete_table(options.name);
 }
 
-// --- Parts -------------------------------------------------------------------
+// --- Extras ------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(macros_on_the_page_are_those_in_the_sources) {
-  Set conditions;
-  for (const std::string& file : sources()) {
-    for (const auto& macro :
-         all_matches(read_file(file), "(DDBMUTEX_NO_[A-Z]+)")) {
-      conditions.insert(macro);
+// A header that includes no other of ours but the public one is public.
+BOOST_AUTO_TEST_CASE(extras_on_the_page_are_those_that_there_are) {
+  Set there = {"extras/keys/", "extras/endpoints.hpp"};
+  for (const std::string& file : files_in("extras")) {
+    if (all_matches(read_file(file), "^#include \"(.*)\"") ==
+        Words{"../ddbmutex.hpp"}) {
+      there.insert(file);
     }
   }
   Set told;
-  for (const Words& row : table("| part | compile with | what you lose |")) {
-    told.insert(between(row.at(1), "-D", "`"));
+  for (const Words& row : table("| extra | what you get | without it |")) {
+    told.insert(between(row.at(0), "`", "`"));
   }
-  BOOST_TEST(told == conditions, boost::test_tools::per_element());
+  BOOST_TEST(told == there, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
