@@ -19,6 +19,18 @@
 #include "sigv4/profile.hpp"
 #include "sigv4/text.hpp"
 
+// The extras have more sources of keys and more endpoints than the core.
+#ifdef DDBMUTEX_EXTRAS
+#include "extras/parts.hpp"
+const ddbmutex::sigv4::Parts& ddbmutex::detail::parts() {
+  return sigv4::all_parts();
+}
+#else
+const ddbmutex::sigv4::Parts& ddbmutex::detail::parts() {
+  return sigv4::core_parts();
+}
+#endif
+
 namespace ddbmutex {
 inline namespace v0 {
 

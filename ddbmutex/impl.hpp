@@ -15,6 +15,7 @@
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/function_ref.hpp"
 #include "../sigv4/log.hpp"
+#include "../sigv4/parts.hpp"
 #include "../sigv4/process.hpp"
 #include "../sigv4/thread.hpp"
 #include "dynamodb/answer.hpp"
@@ -29,6 +30,9 @@ inline namespace v0 {
 namespace detail {
 
 constexpr std::size_t kMaxKeyBytes = 2048;  // DynamoDB's, of a partition key.
+
+// Which sources of keys and which endpoints this library knows.
+const sigv4::Parts& parts();
 
 struct Inside {
   using TableImpl = Table::Impl;

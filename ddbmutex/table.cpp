@@ -157,15 +157,16 @@ class UserSource final : public sigv4::KeySource {
 
 sigv4::KeySourcePtr key_source(const TableOptions& options,
                                const dynamodb::Target& target) {
-  const bool find_region = sigv4::kRegionMayComeLater && target.region.empty();
+  const bool find_region = target.region.empty();
   sigv4::KeySourcePtr own;
   if (options.credentials_source) {
     own = std::make_shared<UserSource>(options);
     if (!find_region) return own;
   }
-  return sigv4::chain_keys({texts_of(options.credentials), std::move(own),
-                            options.profile, target.region_said, target.ca_file,
-                            find_region});
+  return sigv4::chain_keys(
+      {texts_of(options.credentials), std::move(own), options.profile,
+       target.region_said, target.ca_file, find_region},
+      detail::parts());
 }
 
 class UserLog final : public sigv4::LogQueue {
@@ -187,8 +188,9 @@ class UserLog final : public sigv4::LogQueue {
 
 Table::Impl::Impl(TableOptions&& the_options)
     : options(std::move(the_options)),
-      target(dynamodb::find_target({options.region, options.endpoint,
-                                    options.profile, options.ca_file})) {
+      target(dynamodb::find_target(
+          {options.region, options.endpoint, options.profile, options.ca_file},
+          detail::parts())) {
   detail::set_row_defaults(options);
   unusable = check(options);
   if (!unusable && !target.error.empty()) unusable = bad_target(target);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "parts.hpp"
 #include "text.hpp"
 #include "url.hpp"
 
@@ -18,42 +19,10 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
-// The last one has all regions that belong to no other.  All have FIPS
-// endpoints.  All except aws-eusc have a region for the whole partition, such
-// as "aws-cn-global".
-constexpr Partition kPartitions[] = {
-    {"aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
-    {"aws-us-gov", "us-gov-", "amazonaws.com", "api.aws"},
-    {"aws-eusc", "eusc-de-", "amazonaws.eu", "api.amazonwebservices.eu"},
-    {"aws-iso", "us-iso-", "c2s.ic.gov", "api.aws.ic.gov"},
-    {"aws-iso-b", "us-isob-", "sc2s.sgov.gov", "api.aws.scloud"},
-    {"aws-iso-e", "eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"},
-    {"aws-iso-f", "us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"},
-    {"aws", "", "amazonaws.com", "api.aws"},
-};
-
-struct ServiceNames {
-  const char* variable;
-  // In a profile's services, for people, and as the first part of AWS's own
-  // host names.
-  const char* name;
-};
-
-ServiceNames names_of(Service service) {
-  return service == Service::sts
-             ? ServiceNames{"AWS_ENDPOINT_URL_STS", "sts"}
-             : ServiceNames{"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb"};
-}
-
-constexpr char kGlobalRegion[] = "aws-global";
-constexpr char kUsEast1[] = "us-east-1";
-constexpr char kAwsPartition[] = "aws";
-
-// "north-1"
-bool is_word_and_number(std::string_view text) {
-  const std::string_view word = sigv4::cut(text, '-');
-  return !word.empty() && !text.empty() && sigv4::all_digits(text);
-}
+// The regions of other partitions begin so.
+constexpr std::string_view kOtherPartitions[] = {
+    "cn-",      "us-gov-",  "eusc-de-", "us-iso-",     "us-isob-",
+    "eu-isoe-", "us-isof-", "aws-cn-",  "aws-us-gov-", "aws-iso-"};
 
 // If the flag is true, sets `why` to "AWS_USE_FIPS_ENDPOINT is true".  If it is
 // neither true nor false, sets `error`.
@@ -80,35 +49,16 @@ bool asks_for_fips(std::string_view region) {
          (region.size() > 5 && region.substr(region.size() - 5) == "-fips"sv);
 }
 
-namespace {
-
-// AWS's SDKs cut the first "-fips", "fips-", "fips-dkr-" or "fips-prod-" out of
-// a region that asks for FIPS.
-std::string without_fips(std::string region) {
-  if (region == "fips-aws-global" || region == "aws-fips") return kUsEast1;
-  const auto begin = std::min(region.find("fips-"), region.find("-fips"));
-  const bool leads = region[begin] == 'f';
-  region.erase(begin, 5);
-  const std::string_view rest = std::string_view(region).substr(begin);
-  for (const std::string_view word : {"dkr-"sv, "prod-"sv}) {
-    if (!leads || !sigv4::begins_with(rest, word)) continue;
-    region.erase(begin, word.size());
-    break;
-  }
-  return region;
+const char* name_of(Service service) {
+  return service == Service::sts ? "sts" : "dynamodb";
 }
-
-// Why a FIPS or dual-stack endpoint is wanted; empty if neither is.
-const std::string& why_special(const ServiceEndpoint& endpoint) {
-  return endpoint.fips.empty() ? endpoint.dual_stack : endpoint.fips;
-}
-
-}  // namespace
 
 void read_endpoint_settings(Service service, const Profile& profile,
                             const Environment& environment,
                             ServiceEndpoint& endpoint) {
-  const ServiceNames names = names_of(service);
+  const char* const variable = service == Service::sts
+                                   ? "AWS_ENDPOINT_URL_STS"
+                                   : "AWS_ENDPOINT_URL_DYNAMODB";
   std::string& error = endpoint.error;
   std::string ignored;
   const bool looked_for = !endpoint.url;
@@ -117,30 +67,13 @@ void read_endpoint_settings(Service service, const Profile& profile,
               "ignore_configured_endpoint_urls", ignored, error);
   }
   if (looked_for && ignored.empty() && error.empty()) {
-    endpoint.url =
-        find_variable(environment, {names.variable, "AWS_ENDPOINT_URL"});
-    if (kReadsProfiles && !endpoint.url) {
-      endpoint.url = profile.url_of(names.name, error);
-    }
+    endpoint.url = find_variable(environment, {variable, "AWS_ENDPOINT_URL"});
+    if (!endpoint.url) endpoint.url = profile.url_of(name_of(service), error);
   }
   read_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
             "use_dualstack_endpoint", endpoint.dual_stack, error);
   read_flag(environment, "AWS_USE_FIPS_ENDPOINT", profile, "use_fips_endpoint",
             endpoint.fips, error);
-}
-
-const Partition& partition_of(std::string_view region) {
-  const auto has_region = [&](const Partition& partition) {
-    const std::string_view name = partition.name, prefix = partition.prefix;
-    const bool is_one = sigv4::begins_with(region, prefix) &&
-                        is_word_and_number(region.substr(prefix.size()));
-    const bool is_all = name != "aws-eusc"sv &&
-                        sigv4::begins_with(region, name) &&
-                        region.substr(name.size()) == "-global"sv;
-    return is_one || is_all;
-  };
-  return *std::find_if(std::begin(kPartitions), std::end(kPartitions) - 1,
-                       has_region);
 }
 
 bool is_host_label(std::string_view text) {
@@ -162,36 +95,19 @@ std::string url_at(std::string_view endpoint, std::string_view path) {
   return sigv4::join({endpoint, path});
 }
 
-void set_region(ServiceEndpoint& endpoint, const Setting& region) {
-  if (!endpoint.error.empty()) return;
-  endpoint.region = region.value;
-  if (asks_for_fips(region.value)) {
-    if (kAllEndpoints) endpoint.region = without_fips(region.value);
-    endpoint.fips = sigv4::join({region.source, " asks for FIPS"});
+void set_region(ServiceEndpoint& endpoint, const Setting& said,
+                std::string_view name) {
+  if (is_host_label(name)) {
+    endpoint.region = name;
+    return;
   }
-  const std::string& why = why_special(endpoint);
-  if (!is_host_label(endpoint.region)) {
-    endpoint.error =
-        sigv4::join({region.source, " is not the name of a region"});
-    if (region) append(endpoint.error, {": ", in_quotes(region.value)});
-  } else if (!kAllEndpoints && !why.empty()) {
-    endpoint.error = sigv4::join({why, kEndpointsLeftOut});
-  }
+  endpoint.error = sigv4::join({said.source, " is not the name of a region"});
+  if (said) append(endpoint.error, {": ", in_quotes(said.value)});
 }
 
 void check_url(ServiceEndpoint& endpoint) {
   const auto& [value, source] = endpoint.url;
-  if (value.empty()) return;
-  // Without the part "endpoints", set_region() has refused them already.
-  const std::string& why = why_special(endpoint);
-  if ((kAllEndpoints || kRegionMayComeLater) && !why.empty()) {
-    endpoint.error = sigv4::join(
-        {why, ", but ", source,
-         " names an endpoint, and it cannot be known whether that is a ",
-         endpoint.fips.empty() ? "dual-stack" : "FIPS", " one"});
-    return;
-  }
-  if (is_endpoint_url(value)) return;
+  if (value.empty() || is_endpoint_url(value)) return;
   const bool secret = value.find('@') != value.npos;
   const std::string subject =
       secret ? " (not shown: it may contain a password)"
@@ -201,50 +117,38 @@ void check_url(ServiceEndpoint& endpoint) {
                                 "optionally a port and a path"});
 }
 
-namespace {
-
-void use_configured_url(ServiceEndpoint& endpoint) {
+void refuse_special(ServiceEndpoint& endpoint) {
+  for (const std::string* special :
+       {&endpoint.fips, &endpoint.dual_stack, &endpoint.account_required}) {
+    if (special->empty()) continue;
+    endpoint.error = *special + kNeedsEndpoints;
+    return;
+  }
   check_url(endpoint);
+}
+
+void find_usual_endpoint(Service service, const Setting& region,
+                         ServiceEndpoint& endpoint) {
+  const std::string& name = region.value;
+  set_region(endpoint, region, name);
   if (!endpoint.error.empty()) return;
-  endpoint.endpoint = endpoint.url.value;
-  const bool no_path = parts_of(endpoint.endpoint).path == "/"sv;
-  if (no_path) endpoint.endpoint.pop_back();
-}
-
-}  // namespace
-
-void find_in_region(Service service, ServiceEndpoint& endpoint) {
-  if (endpoint.url) return use_configured_url(endpoint);
-  std::string& region = endpoint.region;
-  if (service == Service::sts && region == kGlobalRegion &&
-      why_special(endpoint).empty()) {
-    endpoint.endpoint = "https://sts.amazonaws.com";
-    region = kUsEast1;
+  refuse_special(endpoint);
+  if (!endpoint.error.empty()) return;
+  const bool elsewhere = std::any_of(
+      std::begin(kOtherPartitions), std::end(kOtherPartitions),
+      [&](std::string_view start) { return sigv4::begins_with(name, start); });
+  if (asks_for_fips(name) || (elsewhere && !endpoint.url)) {
+    endpoint.error =
+        sigv4::join({region.source, " is ", in_quotes(name),
+                     elsewhere ? ", a region of another partition than aws"
+                               : ", which asks for FIPS",
+                     kNeedsEndpoints});
+    endpoint.region.clear();
     return;
   }
-  const Partition& partition = partition_of(region);
-  if (!kAllEndpoints && partition.name != std::string_view(kAwsPartition)) {
-    endpoint.error = sigv4::join({"region ", region, " is in partition ",
-                                  partition.name, kEndpointsLeftOut});
-    return;
-  }
-  const bool dual_stack = !endpoint.dual_stack.empty();
-  const bool gov = partition.name == "aws-us-gov"sv;
-  // In GovCloud, the usual endpoints are FIPS ones.
-  const bool usual =
-      !kAllEndpoints || endpoint.fips.empty() || (gov && !dual_stack);
-  endpoint.suffix = sigv4::join(
-      {region, ".",
-       dual_stack ? partition.dual_stack_suffix : partition.suffix});
-  endpoint.endpoint = sigv4::join({"https://", names_of(service).name,
-                                   usual ? "." : "-fips.", endpoint.suffix});
-}
-
-void find_endpoint(Service service, const Setting& region,
-                   ServiceEndpoint& endpoint) {
-  set_region(endpoint, region);
-  if (endpoint.error.empty()) find_in_region(service, endpoint);
-  if (!endpoint.error.empty()) endpoint.region.clear();
+  endpoint.endpoint = endpoint.url ? endpoint.url.value
+                                   : sigv4::join({"https://", name_of(service),
+                                                  ".", name, ".amazonaws.com"});
 }
 
 }  // namespace sigv4

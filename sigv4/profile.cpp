@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "parts.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -68,9 +70,9 @@ std::string with_variables(std::string_view path,
 
 }  // namespace
 
-ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
+ProfileFile::ProfileFile(const std::string& the_path, FileKind kind,
+                         const Parts& parts)
     : path(the_path) {
-  if (!kReadsProfiles) return;
   if (is_below_home(path)) {
     file_.failure = join({"cannot be found (", why_no_home(), ")"});
     return;
@@ -80,8 +82,9 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     error = in_quotes(path) + ": longer than 1 MiB";
     return;
   }
-  const std::string wrong = parse_profiles(file_.text, kind, entries_);
+  const std::string wrong = parts.read_profile(file_.text, kind, entries_);
   if (!wrong.empty()) error = join({in_quotes(path), ", ", wrong});
+  std::stable_sort(entries_.begin(), entries_.end(), by_property);
   bool is_for_secrets = kind == FileKind::credentials;
   for (const Entry& entry : entries_) {
     is_for_secrets = is_for_secrets || is_secret(entry);
@@ -102,6 +105,16 @@ const std::string_view* ProfileFile::find(std::string_view kind,
   return found ? &std::prev(end)->value : nullptr;
 }
 
+std::string_view ProfileFile::unread_setting(std::string_view profile) const {
+  for (const Entry& entry : entries_) {
+    if (!entry.whole && entry.section == profile &&
+        sigv4::is_among(kSettings, entry.property)) {
+      return entry.property;
+    }
+  }
+  return {};
+}
+
 std::string locate(const char* variable, const char* otherwise,
                    const Environment& environment) {
   std::string path = with_variables(environment(variable), environment);
@@ -117,7 +130,6 @@ ProfilePlace locate_profile(std::string_view name,
   ProfilePlace place;
   place.named = named_profile(name, environment);
   if (!place.named) place.named = {kDefaultProfile, {}};
-  if (!kReadsProfiles) return place;
   place.credentials_file = sigv4::locate("AWS_SHARED_CREDENTIALS_FILE",
                                          "~/.aws/credentials", environment);
   place.config_file =
@@ -125,20 +137,28 @@ ProfilePlace locate_profile(std::string_view name,
   return place;
 }
 
-Profile::Profile(const ProfilePlace& place)
+Profile::Profile(const ProfilePlace& place, const Parts& parts)
     : name(place.named.value),
-      credentials(place.credentials_file, FileKind::credentials),
-      config(place.config_file, FileKind::config),
-      error(credentials.error.empty() ? config.error : credentials.error) {
+      credentials(place.credentials_file, FileKind::credentials, parts),
+      config(place.config_file, FileKind::config, parts),
+      error(credentials.error.empty() ? config.error : credentials.error),
+      parts_(parts) {
   const std::string& chooser = place.named.source;
   missing = error.empty() && !chooser.empty() && !exists();
-  if (!missing) return;
-  error = join({"profile ", in_quotes(name), ", named by ", chooser,
-                kReadsProfiles ? ", does not exist: " : ": ", whereabouts()});
+  if (missing) {
+    error = join({"profile ", in_quotes(name), ", named by ", chooser,
+                  ", does not exist: ", whereabouts()});
+  }
+  for (const ProfileFile* file : {&credentials, &config}) {
+    const std::string_view unread = file->unread_setting(name);
+    if (!error.empty() || unread.empty()) continue;
+    error =
+        join({unread, " of profile ", in_quotes(name), " in ",
+              in_quotes(file->path), " has more than one line", kNeedsKeys});
+  }
 }
 
 Profile::Found Profile::look(std::string_view property) const {
-  if (!kReadsProfiles) return {nullptr, ""};
   for (const ProfileFile* file : {&credentials, &config}) {
     const std::string_view* value = file->find(kProfileKind, name, property);
     if (value != nullptr) return {file, *value};
@@ -157,19 +177,12 @@ Setting Profile::find(const char* property) const {
 }
 
 Setting Profile::url_of(const char* service, std::string& flaw) const {
-  Setting url;
   const Setting services = find("services");
-  if (services) {
-    const std::string called = in_quotes("services " + services.value);
-    const auto* own = config.find("services", services.value, service);
-    if (own != nullptr) {
-      url.value = sub_property(*own, "endpoint_url");
-      url.source = join({"endpoint_url of ", service, " in section ", called,
-                         " of ", in_quotes(config.path)});
-    } else if (!config.has("services", services.value)) {
-      flaw = join({services.source, " names a section ", called,
-                   " that does not exist"});
-    }
+  Setting url;
+  if (services && parts_.url_in_services == nullptr) {
+    flaw = services.source + kNeedsKeys;
+  } else if (services) {
+    url = parts_.url_in_services(*this, services, service, flaw);
   }
   return url ? url : find("endpoint_url");
 }
@@ -198,9 +211,6 @@ std::string Profile::heading_hint(const ProfileFile& file) const {
 }
 
 std::string Profile::whereabouts() const {
-  if (!kReadsProfiles) {
-    return "no file is read: this build of the library is without profiles";
-  }
   std::string files;
   for (const ProfileFile* file : {&credentials, &config}) {
     const std::string_view state = !file->absence().empty() ? file->absence()

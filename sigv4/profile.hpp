@@ -28,13 +28,15 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+struct Parts;
+
 constexpr std::size_t kMaxProfileFileBytes = 1 << 20;
 
 // One of the two files, read once.
 class ProfileFile {
  public:
   // `path`: the result of locate().
-  ProfileFile(const std::string& path, FileKind kind);
+  ProfileFile(const std::string& path, FileKind kind, const Parts& parts);
   ~ProfileFile();
 
   bool has(std::string_view kind, std::string_view section) const {
@@ -43,6 +45,10 @@ class ProfileFile {
   // A property's value, which may be empty; null if the property is not there.
   const std::string_view* find(std::string_view kind, std::string_view section,
                                std::string_view property) const;
+
+  // The first of the profile's settings whose value was not read as a whole;
+  // empty if all were.
+  std::string_view unread_setting(std::string_view profile) const;
 
   // Why the file counts as empty: "does not exist"; empty if it was read.
   const std::string& absence() const { return file_.failure; }
@@ -55,7 +61,7 @@ class ProfileFile {
 
  private:
   SecretFile file_;
-  Entries entries_;  // Views of it.
+  Entries entries_;  // Views of it, sorted.
 };
 
 // Which profile of which files.
@@ -82,7 +88,7 @@ ProfilePlace locate_profile(
 
 struct Profile {
   // Reads both files, now.
-  explicit Profile(const ProfilePlace& place);
+  Profile(const ProfilePlace& place, const Parts& parts);
 
   // The property in the credentials file, else in the config file.  Nothing if
   // it is in neither, or is empty.
@@ -109,8 +115,9 @@ struct Profile {
   std::string name;  // May be changed to another profile of these files.
   const ProfileFile credentials;
   const ProfileFile config;
-  // Why the profile must not be used: a file is unusable, or somebody named a
-  // profile that is in neither file.  Empty if it may be used.
+  // Why the profile must not be used: a file is unusable, somebody named a
+  // profile that is in neither file, or a setting was not read as a whole.
+  // Empty if it may be used.
   std::string error;
   bool missing = false;  // The error is that the profile is in neither file.
 
@@ -121,6 +128,8 @@ struct Profile {
   };
   Found look(std::string_view property) const;
   std::string heading_hint(const ProfileFile& file) const;
+
+  const Parts& parts_;
 };
 
 // The first of the variables that is set, else the profile's property.

@@ -1,36 +1,16 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Parses the shared config and credentials files as AWS's tools read them.
+// Parses the shared config and credentials files, as far as they are plain.
 //
-// Where AWS's tools differ, these rules hold here:
-//   * A line that is indented deeper than the property before it continues that
-//     property.  Any other line is a section or a property, indented or not.
-//     (So in botocore.  In the C runtime, every indented line is a
-//     continuation.)
-//   * These lines make the file unusable: a line that is neither section,
-//     property, continuation nor comment; a known setting that is followed by
-//     ':' instead of '='; a property before the first section; a section
-//     without its ']'.  (So in botocore and the C runtime.  JavaScript's reader
-//     skips such lines.)  The error gives the line's number and never shows the
-//     line, which may hold a secret.
-//   * In the credentials file, the name of a profile is the whole text between
-//     the brackets.  In the config file, it is what follows "profile", without
-//     the quotes and backslashes, which are removed as by Python's shlex.  A
-//     blank in it must be quoted or follow a backslash.  (So in botocore.
-//     JavaScript's reader accepts fewer characters.)
-//   * The name ends at the last ']' of the line.  A comment may begin after the
-//     first ']'.  The name has no control characters.
-//   * In the config file, all sections except [default], [profile x] and
-//     [services x] are skipped.  In both files, a section without a valid name
-//     is skipped.  A property is skipped if its name has other characters than
-//     letters, digits and _-/.%@:+\.
-//   * Upper and lower case differ in profiles, but not in properties.
-//   * '#' and ';' begin a comment at the start of a line, indented or not.
-//     Anywhere else they belong to the value, as in botocore.  Text after a
-//     section's last ']' is ignored.
-//   * If a property is repeated, the last one counts.  Sections of the same
-//     name are one section.  If there is a [profile default], [default] is
-//     ignored.
+// Plain are sections ([default], [profile x], [services x] and, in the
+// credentials file, [x]), properties (`name = value`) and comments, which have
+// lines of their own.  extras/keys/profile_grammar.hpp has all rules of these
+// files; the same rules hold here.  Where they ask for more, this parser gives
+// no value:
+//   * A property that goes on in indented lines is an entry that is not plain.
+//   * These make the file unusable: a section's name with quotes, blanks or
+//     brackets, [default] beside [profile default], and a ':' in a property's
+//     name.  Each of them could change which profile or value is meant.
 //
 // Pure functions.
 #ifndef DDBMUTEX_SIGV4_PROFILE_PARSER_HPP
@@ -45,7 +25,21 @@ inline namespace v0 {
 namespace sigv4 {
 
 constexpr std::string_view kProfileKind = "profile";
+constexpr std::string_view kServicesKind = "services";
 constexpr std::string_view kDefaultProfile = "default";
+
+// Properties that this library or AWS's tools look for.
+constexpr std::string_view kSettings =
+    "account_id_endpoint_mode aws_access_key_id aws_account_id "
+    "aws_secret_access_key aws_session_token ca_bundle credential_process "
+    "credential_source duration_seconds ec2_metadata_service_endpoint "
+    "ec2_metadata_service_endpoint_mode endpoint_url external_id "
+    "ignore_configured_endpoint_urls login_session "
+    "metadata_service_num_attempts metadata_service_timeout mfa_serial output "
+    "region role_arn role_session_name services source_profile sso_account_id "
+    "sso_region sso_registration_scopes sso_role_name sso_session "
+    "sso_start_url use_dualstack_endpoint use_fips_endpoint "
+    "web_identity_token_file";
 
 // A property or a section's heading.
 struct Entry {
@@ -55,34 +49,31 @@ struct Entry {
   std::string_view section;
   std::string_view property;  // In lower case; empty: the section's heading.
   std::string_view value;     // Trimmed.  Continued lines follow after a '\n'.
+  // False if the value goes on in lines that were not read.
+  bool whole = true;
 };
 
-// Sorted by kind, section and property; of equal ones the last counts.
-using Entries = std::vector<Entry>;
+// By kind, section and property.
 bool by_property(const Entry& a, const Entry& b);
+
+// Of equal entries, the last counts.
+using Entries = std::vector<Entry>;
 
 enum class FileKind { config, credentials };
 
-// Sets the entries, which are views of the text.  Changes the text for that.
-// If the text is unusable, returns why ("line 3: ...") and sets no entries;
-// else returns an empty string.  Needs memory in proportion to the text, and
-// the time to sort its lines.
-std::string parse_profiles(std::string& text, FileKind kind, Entries& entries);
+// Parts::read_profile of the core.
+std::string read_plain_profiles(std::string& text, FileKind kind,
+                                Entries& entries);
 
-// For a value that has only indented `name = value` lines: the value of `name`
-// (in lower case).  The last one if there are several.
-std::string_view sub_property(std::string_view value, std::string_view name);
+// --- What both parsers share -------------------------------------------------
 
-// Splits the text into words and appends them to `words`, each with a NUL at
-// its end.  Returns what is wrong with the text ("a quote is not closed");
-// empty if nothing is.
-//
-// The same as Python's shlex.split(), with which botocore splits commands and
-// the names of sections.  Blanks, tabs and line ends separate words.  Single
-// quotes keep everything between them.  Within double quotes, a backslash
-// escapes only a double quote or a backslash.  Outside of quotes it escapes any
-// character.  Pure.
-const char* split_words(std::string_view text, std::string& words);
+constexpr std::string_view kCommentMarks = "#;";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// Whether a property or an unquoted profile may have this name.
+bool is_name(std::string_view text);
+
+bool is_no_control(char c);
 
 }  // namespace sigv4
 }  // namespace v0

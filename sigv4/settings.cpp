@@ -42,8 +42,7 @@ bool ignores_environment() { return getauxval(AT_SECURE) != 0; }
 std::string ProcessEnvironment::operator()(const char* name) const {
   const char* value = secure_getenv(name);
   if (value != nullptr) return value;
-  return kReadsProfiles && name == std::string_view("HOME") ? home_by_name()
-                                                            : "";
+  return name == std::string_view("HOME") ? home_by_name() : "";
 }
 
 Setting find_variable(const Environment& environment,

@@ -17,14 +17,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Without its part "profiles", the library reads neither the config nor the
-// credentials file, and naming a profile is an error.
-#ifdef DDBMUTEX_NO_PROFILES
-constexpr bool kReadsProfiles = false;
-#else
-constexpr bool kReadsProfiles = true;
-#endif
-
 // A variable's value by its name; empty if it is not set or set to nothing.
 using Environment = FunctionRef<std::string(const char* name)>;
 

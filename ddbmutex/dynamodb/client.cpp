@@ -86,7 +86,7 @@ Client::ContextPtr Client::make_context(const sigv4::Keys::OutcomePtr& keys,
                                         std::string_view amz_date) {
   auto context = std::make_shared<SigningContext>(keys, options_.target);
   Target& target = context->target;
-  if (sigv4::kRegionMayComeLater && target.region.empty()) {
+  if (target.region.empty()) {
     complete(target, {keys->region, "the region found"});
   }
   if (target.error.empty()) {
@@ -94,8 +94,7 @@ Client::ContextPtr Client::make_context(const sigv4::Keys::OutcomePtr& keys,
     context->key = sigv4::SigningKey(
         own.secret_access_key,
         sigv4::scope_text(amz_date, {target.region, "dynamodb"}));
-    const std::string owner = account_of_table(options_.table, target.region);
-    use_account(target, owner.empty() ? own.account_id : owner);
+    use_account(target, options_.table, own.account_id);
   }
   context->url = sigv4::normal_url(target.endpoint);
   context->parts = sigv4::parts_of(context->url);
@@ -117,7 +116,7 @@ bool Client::lacks_keys(Pending& pending,
   using State = sigv4::KeyOutcome::State;
   if (keys.state == State::found) return false;
   const bool transient = current.being_fetched || keys.state == State::failed;
-  const bool lacks_region = sigv4::kRegionMayComeLater && keys.lacks_region;
+  const bool lacks_region = keys.lacks_region;
   Answer& answer = pending.answer_unsent(transient      ? Fault::keys_awaited
                                          : lacks_region ? Fault::no_target
                                                         : Fault::no_keys);

@@ -16,10 +16,10 @@
 // value is an error that names its source.  Errors show the URL unless it may
 // contain a password.
 //
-//   Target target = find_target({});
+//   Target target = find_target({}, parts);
 //   if (!target.error.empty()) return refuse(target.error);
 //   ...  // Get the keys, perhaps with the id of their account.
-//   use_account(target, keys.account_id);
+//   use_account(target, table, keys.account_id);
 #ifndef DDBMUTEX_ENDPOINT_HPP
 #define DDBMUTEX_ENDPOINT_HPP
 
@@ -27,6 +27,7 @@
 #include <string_view>
 
 #include "../../sigv4/endpoints.hpp"
+#include "../../sigv4/parts.hpp"
 #include "../../sigv4/profile.hpp"
 
 namespace ddbmutex {
@@ -42,15 +43,13 @@ struct TargetOptions {
 };
 
 // The endpoint is empty as long as there is no region, and if there is an
-// `error`.  `suffix` is set if accounts have URLs of their own.
+// `error`.
 struct Target : sigv4::ServiceEndpoint {
+  // Whose rules of endpoints hold.
+  const sigv4::Parts* parts = &sigv4::core_parts();
   const char* option = "";  // The option that can repair the error: "region".
   // The region as it was set, "fips-eu-west-1", for other services.
   sigv4::Setting region_said;
-
-  // If only an account's own URL may be used: the setting that requires it.
-  std::string account_required;
-  bool accounts_disabled = false;
 
   std::string ca_file;  // Can be opened.  Empty: the system's.
 
@@ -62,20 +61,17 @@ struct Target : sigv4::ServiceEndpoint {
 // Reads the profile's files.  It is no error if there is no region but EC2's
 // metadata service may know it; then complete() is called later.
 Target find_target(
-    const TargetOptions& options,
+    const TargetOptions& options, const sigv4::Parts& parts,
     const sigv4::Environment& environment = sigv4::process_environment);
 
 // Sets the region of a target that has none.  Pure.
 void complete(Target& target, const sigv4::Setting& region);
 
-// Sets the endpoint to the account's own if there is one.  The id is empty if
-// it is not known.  Pure.  REQUIRES: `target` has an endpoint.
-void use_account(Target& target, const std::string& account_id);
-
-// The account in the table's ARN; empty if `table` is no ARN of that region.
-// Its URL is preferred to that of the keys' account, as in AWS's SDKs.
-std::string account_of_table(const std::string& table,
-                             const std::string& region);
+// Sets the endpoint to the account's own if there is one.  `table`: its name or
+// its ARN.  The id is empty if it is not known.  Pure.  REQUIRES: `target` has
+// an endpoint.
+void use_account(Target& target, const std::string& table,
+                 const std::string& account_id);
 
 }  // namespace dynamodb
 }  // namespace v0

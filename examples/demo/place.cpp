@@ -24,6 +24,7 @@
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
 #include "extras/admin.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"
 
@@ -139,8 +140,9 @@ void Place::delete_table() {
   std::fflush(stdout);
   // The public class deletes no tables; this is what it stands on.
   dynamodb::ClientOptions options;
-  options.target = dynamodb::find_target({});
-  options.credentials = ddbmutex::sigv4::chain_keys({});
+  options.target = dynamodb::find_target({}, ddbmutex::sigv4::all_parts());
+  options.credentials =
+      ddbmutex::sigv4::chain_keys({}, ddbmutex::sigv4::all_parts());
   dynamodb::Client client(options);
   dynamodb::RetryBudget budget;
   ddbmutex::sigv4::Waker waker;
@@ -161,7 +163,8 @@ void Place::delete_table() {
 
 std::string Place::described() const {
   if (engine_) return "an engine of our own, at " + endpoint_;
-  const auto target = ddbmutex::dynamodb::find_target({});
+  const auto target =
+      ddbmutex::dynamodb::find_target({}, ddbmutex::sigv4::all_parts());
   return target.endpoint + ", region " + target.region;
 }
 

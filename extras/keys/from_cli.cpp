@@ -1,6 +1,5 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_PROFILES
 // Keys of profiles for which a person signs on or tells a code.  The AWS CLI
 // gets them:
 //
@@ -14,8 +13,8 @@
 #include <string_view>
 #include <utility>
 
-#include "../../sigv4/keys/sources.hpp"
 #include "../../sigv4/text.hpp"
+#include "profile_sources.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -104,4 +103,3 @@ KeyOutcome keys_by_mfa(Search& search) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

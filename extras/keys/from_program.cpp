@@ -1,6 +1,5 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_PROFILES
 // Keys from a program that the user names: a profile's credential_process.
 //
 // The command is split into words as by a POSIX shell, but no shell runs and
@@ -23,8 +22,9 @@
 #include <utility>
 
 #include "../../sigv4/keys/from_json.hpp"
-#include "../../sigv4/keys/sources.hpp"
 #include "../../sigv4/text.hpp"
+#include "profile_grammar.hpp"
+#include "profile_sources.hpp"
 #include "program.hpp"
 
 namespace ddbmutex {
@@ -168,4 +168,3 @@ KeyRun run_for_keys(std::string words, std::string settings,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

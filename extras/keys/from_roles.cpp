@@ -1,6 +1,5 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_PROFILES
 // Keys of a role, from AWS's Security Token Service (STS).  A caller needs keys
 // that may assume the role, or a token of an identity provider that the role
 // trusts.
@@ -23,9 +22,12 @@
 #include <list>
 #include <utility>
 
-#include "../../sigv4/keys/sources.hpp"
+#include "../../sigv4/keys/from_json.hpp"
+#include "../../sigv4/secret.hpp"
 #include "../../sigv4/system.hpp"
 #include "../../sigv4/text.hpp"
+#include "profile_sources.hpp"
+#include "sts.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -68,7 +70,6 @@ KeyOutcome ask_sts(std::string_view action, const Role& role, const Field& own,
                 role.session_name.empty() ? random_name : role.session_name},
                {"DurationSeconds", role.duration},
                own});
-  call.signer = signer;
   if (signer != nullptr) {
     call.secrets = {signer->secret_access_key, signer->session_token};
   } else {
@@ -76,7 +77,7 @@ KeyOutcome ask_sts(std::string_view action, const Role& role, const Field& own,
     call.secrets = {own.value};
   }
   KeyOutcome outcome =
-      services.ask_sts(role.region, call, fetch,
+      services.ask_sts(role.region, signer, call, fetch,
                        [&](const HttpAnswer& http, std::int64_t utc_now) {
                          return read_sts_keys(action, http.body, utc_now);
                        });
@@ -90,7 +91,7 @@ KeyOutcome ask_sts(std::string_view action, const Role& role, const Field& own,
 // JavaScript SDK also uses us-east-1 for "arn:aws:".)
 Setting region_for(const Search& search, const Profile& profile,
                    std::string_view arn) {
-  Setting region = search.chain.services.region;
+  Setting region = search.chain.services->region;
   if (!region) region = profile.find("region");
   for (const auto& [start, usual] :
        {std::pair("arn:aws:", "us-east-1"),
@@ -229,6 +230,10 @@ KeyOutcome source_of_roles(Search& search, Profile& profile,
 
 }  // namespace
 
+bool wants_role(const Profile& profile) {
+  return profile.has("role_arn") && !profile.has("web_identity_token_file");
+}
+
 KeyOutcome keys_by_role(Search& search) {
   Profile& profile = *search.profile;
   if (search.in_source_profile() || !wants_role(profile)) return {};
@@ -238,7 +243,7 @@ KeyOutcome keys_by_role(Search& search) {
   profile.name = name;
   if (search.blocked) return keys;
   for (; !roles.empty(); roles.pop_back()) {
-    keys = assume_role(roles.back(), std::move(keys), search.chain.services,
+    keys = assume_role(roles.back(), std::move(keys), *search.chain.services,
                        search.fetch);
   }
   return keys;
@@ -264,34 +269,33 @@ KeyOutcome assume_role(const Role& role, KeyOutcome source,
 
 KeyOutcome keys_by_web_identity(Search& search) {
   const Profile& profile = *search.profile;
-  // The environment is not the source of a source_profile.
-  const WebIdentityVariables none;
-  const WebIdentityVariables& variables =
-      search.in_source_profile() ? none : search.chain.web_identity;
-  // The variable, else the profile's property.
+  const Services& services = *search.chain.services;
+  // The variable, else the profile's property.  The environment is not the
+  // source of a source_profile.
   const auto first = [&](std::string_view variable, const char* property) {
-    return variable.empty() ? profile.value_of(property) : variable;
+    const bool set = !variable.empty() && !search.in_source_profile();
+    return set ? variable : profile.value_of(property);
   };
   const char* const property = "web_identity_token_file";
-  const std::string file(first(variables.token_file, property));
+  const std::string& variable = search.chain.token_file;
+  const std::string file(first(variable, property));
   if (file.empty()) return {};
-  const std::string source = variables.token_file.empty()
+  const std::string source = variable.empty() || search.in_source_profile()
                                  ? profile.find(property).source
                                  : "AWS_WEB_IDENTITY_TOKEN_FILE";
   Role role;
-  role.arn = first(variables.role_arn, "role_arn");
+  role.arn = first(services.role_arn, "role_arn");
   if (role.arn.empty()) {
     return blocked(search, {source,
                             " has no role: neither AWS_ROLE_ARN nor role_arn "
                             "of profile ",
                             in_quotes(profile.name), " is set"});
   }
-  role.session_name = first(variables.session_name, "role_session_name");
+  role.session_name = first(services.session_name, "role_session_name");
   role.place =
       join({"role ", in_quotes(role.arn), " by web identity of ", source});
   role.region = region_for(search, profile, role.arn);
-  return assume_by_web_identity(role, file, search.chain.services,
-                                search.fetch);
+  return assume_by_web_identity(role, file, services, search.fetch);
 }
 
 KeyOutcome assume_by_web_identity(const Role& role,
@@ -341,4 +345,3 @@ std::string account_of(std::string_view arn) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

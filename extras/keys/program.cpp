@@ -1,6 +1,5 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_PROFILES
 // How a program is started, read and ended, in this order.
 #include "program.hpp"
 
@@ -330,4 +329,3 @@ ProgramResult run_program(std::string words, std::string settings,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

@@ -1,6 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The list of sources, and the search that walks it.
+// The search that walks the list of sources, and the sources that need no file
+// of their own.
 #include "from_all.hpp"
 
 #include <memory>
@@ -16,111 +17,42 @@ namespace sigv4 {
 
 using State = KeyOutcome::State;
 
-// --- Parts that are left out -----------------------------------------------
-
-#ifdef DDBMUTEX_NO_HOSTS
-
-ContainerSettings container_settings(const Environment&) { return {}; }
-
-void read_instance_settings(const Environment&, const Profile&,
-                            Instance& instance) {
-  instance.disabled = true;
-}
-
-KeyOutcome container_keys(const ContainerSettings&, const Fetch&) {
-  return no_keys(
-      {"containers and EC2 instances are not asked: this build of the library "
-       "is without hosts"});
-}
-
-KeyOutcome instance_keys(Instance&, const Fetch& fetch) {
-  return container_keys({}, fetch);
-}
-
-KeyOutcome instance_region(Instance&, const Fetch& fetch) {
-  return container_keys({}, fetch);
-}
-
-#endif
-
-namespace {
-
 // --- The sources -------------------------------------------------------------
 
-enum class Part { always, profiles, hosts };
+KeyOutcome keys_given(Search& search) { return search.chain.given; }
 
-struct KeySourceRow {
-  Part part;
-  KeyOutcome (*keys_of)(Search& search);
-};
-
-// A named profile that does not exist, or cannot be read in this build, must
-// not be replaced by other keys.
 KeyOutcome check_profile_name(Search& search) {
   if (search.chain.missing) return broken_keys({search.chain.unusable});
   return {};
 }
 
 KeyOutcome keys_of_environment(Search& search) {
-  if (!kReadsProfiles || !search.chain.named) return search.chain.environment;
+  if (!search.chain.named) return search.chain.environment;
   return no_keys(
       {"the keys in the environment are not used (the options name a "
        "profile)"});
 }
 
-#ifdef DDBMUTEX_NO_PROFILES
-// Refuses a web identity.  If the search went on, requests would be signed with
-// other keys than the environment asks for.
-KeyOutcome refuse_profile(Search& search) {
-  if (!search.chain.web_identity.token_file.empty()) {
-    return broken_keys(
-        {"AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is without "
-         "profiles"});
-  }
-  return no_keys({"AWS_WEB_IDENTITY_TOKEN_FILE is not set; ",
-                  Profile(search.chain.place).whereabouts()});
+KeyOutcome keys_of_container(Search& search) {
+  return container_keys(search.chain.container, search.fetch);
 }
-#endif
 
-// In the order of the table in README.md.  check_*, open_* and refuse_* give no
-// keys, but may end the search.
-constexpr KeySourceRow kRows[] = {
-    {Part::always, [](Search& search) { return search.chain.given; }},
-    {Part::always, check_profile_name},
-    {Part::always, keys_of_environment},
-#ifdef DDBMUTEX_NO_PROFILES
-    {Part::always, refuse_profile},
-#else
-    {Part::profiles, open_profile},
-    {Part::profiles, keys_by_role},
-    {Part::profiles, keys_by_web_identity},
-    {Part::profiles, keys_by_sign_on},
-    {Part::profiles, keys_in_credentials_file},
-    {Part::profiles, keys_by_login},
-    {Part::profiles, keys_by_program},
-    {Part::profiles, keys_in_config_file},
-    {Part::profiles, check_profile},
-#endif
-    {Part::hosts,
-     [](Search& search) {
-       return container_keys(search.chain.container, search.fetch);
-     }},
-#ifndef DDBMUTEX_NO_HOSTS  // Otherwise the row above speaks for both.
-    {Part::hosts,
-     [](Search& search) {
-       return instance_keys(search.chain.instance, search.fetch);
-     }},
-#endif
-};
+KeyOutcome keys_of_instance(Search& search) {
+  return instance_keys(search.chain.instance, search.fetch);
+}
 
-// Asks the sources of one part, or (Part::always) all sources.  The first one
-// that has keys, is misconfigured or does not answer ends the search.  If there
-// is none, the outcome has the reasons of all.
-KeyOutcome first_of(Part part, Search& search) {
+namespace {
+
+// Asks all sources, or only those of profiles.  The first one that has keys, is
+// misconfigured or does not answer ends the search.  If there is none, the
+// outcome has the reasons of all.
+KeyOutcome first_of(Search& search, bool profiles_only) {
+  const Parts& parts = search.chain.parts;
   KeyOutcome outcome;
   std::string reasons, warnings;
-  for (const KeySourceRow& row : kRows) {
-    if (part != Part::always && row.part != part) continue;
+  for (std::size_t i = 0; i < parts.source_count; ++i) {
+    const KeySourceRow& row = parts.sources[i];
+    if (profiles_only && row.of != SourceOf::profile) continue;
     outcome = row.keys_of(search);
     warnings += outcome.warnings;
     if (outcome.state != State::none) break;
@@ -135,32 +67,6 @@ KeyOutcome first_of(Part part, Search& search) {
 
 // --- Settings ----------------------------------------------------------------
 
-void read_services(Services& services, const ChainOptions& options,
-                   const Profile& profile, const Environment& environment) {
-  read_endpoint_settings(Service::sts, profile, environment, services.sts);
-  services.last_address = std::make_shared<LastAddress>();
-  services.region = options.region;
-  services.ca_file = options.ca_file;
-  if (!services.region) {
-    services.region = find_setting(
-        environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
-  }
-  // This applies also to an STS in another region.
-  if (asks_for_fips(services.region.value)) {
-    services.sts.fips = services.region.source + " asks for FIPS";
-  }
-  if (services.ca_file.empty()) {
-    services.ca_file =
-        find_setting(environment, {"AWS_CA_BUNDLE"}, profile, "ca_bundle")
-            .value;
-  }
-}
-
-WebIdentityVariables web_identity_of(const Environment& environment) {
-  return {environment("AWS_WEB_IDENTITY_TOKEN_FILE"),
-          environment("AWS_ROLE_ARN"), environment("AWS_ROLE_SESSION_NAME")};
-}
-
 // `profile`: the one at chain.place.
 void read_settings(const ChainOptions& options, const Environment& environment,
                    const Profile& profile, Chain& chain) {
@@ -169,18 +75,28 @@ void read_settings(const ChainOptions& options, const Environment& environment,
   chain.named = !options.profile.empty();
   chain.unusable = profile.error;
   chain.missing = profile.missing;
-  if (!chain.named) chain.web_identity = web_identity_of(environment);
-  read_services(chain.services, options, profile, environment);
+  if (!chain.named) {
+    chain.token_file = environment("AWS_WEB_IDENTITY_TOKEN_FILE");
+  }
   chain.container = container_settings(environment);
-  chain.container.ca_file = chain.services.ca_file;
+  chain.container.ca_file = options.ca_file;
+  if (options.ca_file.empty()) {
+    chain.container.ca_file =
+        find_setting(environment, {"AWS_CA_BUNDLE"}, profile, "ca_bundle")
+            .value;
+  }
   read_instance_settings(environment, profile, chain.instance);
+  if (chain.parts.read_services != nullptr) {
+    chain.parts.read_services(options, environment, profile, chain);
+  }
 }
 
 // --- The search --------------------------------------------------------------
 
 class ChainSource final : public KeySource {
  public:
-  ChainSource(const ChainOptions& options, const Environment& environment);
+  ChainSource(const ChainOptions& options, const Parts& parts,
+              const Environment& environment);
   KeyOutcome fetch(const Fetch& fetch) override;
   const KeyOutcome* at_hand() const override;
 
@@ -194,20 +110,21 @@ class ChainSource final : public KeySource {
   std::string region_;
 };
 
-ChainSource::ChainSource(const ChainOptions& options,
+ChainSource::ChainSource(const ChainOptions& options, const Parts& parts,
                          const Environment& environment)
-    : own_(options.own), find_region_(options.find_region || own_ != nullptr) {
+    : own_(options.own),
+      find_region_(options.find_region || own_ != nullptr),
+      chain_(parts) {
   chain_.place = locate_profile(options.profile, environment);
-  const Profile profile(chain_.place);
+  const Profile profile(chain_.place, parts);
   read_settings(options, environment, profile, chain_);
   read_instance_settings(environment, profile, of_region_);
 }
 
 KeyOutcome ChainSource::fetch(const Fetch& fetch) {
   Search search{chain_, fetch};
-  if (!kRegionMayComeLater) return first_of(Part::always, search);
   KeyOutcome outcome =
-      own_ != nullptr ? own_->fetch(fetch) : first_of(Part::always, search);
+      own_ != nullptr ? own_->fetch(fetch) : first_of(search, false);
   if (find_region_ && outcome.state == State::found) add_region(outcome, fetch);
   return outcome;
 }
@@ -225,7 +142,7 @@ void ChainSource::add_region(KeyOutcome& outcome, const Fetch& fetch) {
 }
 
 const KeyOutcome* ChainSource::at_hand() const {
-  if (kRegionMayComeLater && find_region_) return nullptr;
+  if (find_region_) return nullptr;
   if (chain_.given.state != State::none) return &chain_.given;
   const bool uses_environment = !chain_.missing && !chain_.named;
   if (uses_environment && chain_.environment.state != State::none) {
@@ -237,12 +154,12 @@ const KeyOutcome* ChainSource::at_hand() const {
 }  // namespace
 
 KeyOutcome keys_of_source_profile(Search& search) {
-  return first_of(Part::profiles, search);
+  return first_of(search, true);
 }
 
-KeySourcePtr chain_keys(const ChainOptions& options,
+KeySourcePtr chain_keys(const ChainOptions& options, const Parts& parts,
                         const Environment& environment) {
-  return std::make_shared<ChainSource>(options, environment);
+  return std::make_shared<ChainSource>(options, parts, environment);
 }
 
 }  // namespace sigv4

@@ -1,6 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The usual source of keys: all sources of AWS's tools, in botocore's order.
+// The usual source of keys: all sources of some Parts, in botocore's order.
 // README.md has a table of them.
 //
 // The sources are asked one after the other.  A source that is misconfigured,
@@ -11,10 +11,7 @@
 //
 //   ChainOptions options;
 //   options.region = "eu-west-1";
-//   Keys keys(chain_keys(options), utc_now);
-//
-// A build may leave out hosts and profiles.  Without profiles, a named profile
-// does not exist, and a web identity in the environment is an error.
+//   Keys keys(chain_keys(options, core_parts()), utc_now);
 //
 // The settings of services, region, CA file and metadata service are read once,
 // when the source is made.  Keys, roles and files with tokens are read for each
@@ -24,8 +21,7 @@
 
 #include <string_view>
 
-#include "../endpoints.hpp"
-#include "../profile.hpp"
+#include "../parts.hpp"
 #include "credentials.hpp"
 
 namespace ddbmutex {
@@ -35,7 +31,7 @@ namespace sigv4 {
 struct ChainOptions {
   KeyTexts keys;  // Empty: look elsewhere.
   // If not null, only this source is asked, and its keys get the instance's
-  // region.  REQUIRES: kRegionMayComeLater.
+  // region.
   KeySourcePtr own{};
   std::string_view profile{};  // As for locate_profile().
   // For STS.  Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
@@ -47,7 +43,7 @@ struct ChainOptions {
   bool find_region = false;
 };
 
-KeySourcePtr chain_keys(const ChainOptions& options,
+KeySourcePtr chain_keys(const ChainOptions& options, const Parts& parts,
                         const Environment& environment = process_environment);
 
 }  // namespace sigv4

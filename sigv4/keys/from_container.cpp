@@ -1,6 +1,5 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_HOSTS
 // Keys from the agent that Amazon ECS, EKS Pod Identity, Greengrass and others
 // run beside a container.
 //
@@ -163,4 +162,3 @@ KeyOutcome container_keys(const ContainerSettings& settings,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

@@ -1,6 +1,5 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_HOSTS
 // Keys and region of an EC2 instance, from its metadata service (IMDS).
 //
 // Only version 2 of the service is used: a token is requested first, kept for
@@ -16,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "../endpoints.hpp"
 #include "../text.hpp"
 #include "../url.hpp"
 #include "from_hosts.hpp"
@@ -280,4 +280,3 @@ KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

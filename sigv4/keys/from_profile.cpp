@@ -1,8 +1,9 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-#ifndef DDBMUTEX_NO_PROFILES
 // Reads a profile's files, finds keys in them, and refuses a profile that
 // configures a source only in part.
+#include <initializer_list>
+
 #include "../text.hpp"
 #include "sources.hpp"
 
@@ -40,19 +41,43 @@ KeyOutcome keys_in_own_file(const Profile& profile, const ProfileFile& file) {
   return outcome.state == State::none ? KeyOutcome() : outcome;
 }
 
+KeyOutcome refuse_first_of(const Profile& profile,
+                           std::initializer_list<const char*> properties) {
+  for (const char* property : properties) {
+    if (!profile.has(property)) continue;
+    return broken_keys({profile.find(property).source, kNeedsKeys});
+  }
+  return {};
+}
+
 }  // namespace
 
 KeyOutcome open_profile(Search& search) {
   if (search.in_source_profile()) return {};  // It is in the same files.
   if (!search.chain.unusable.empty())
     return broken_keys({search.chain.unusable});
-  search.profile = std::make_unique<Profile>(search.chain.place);
+  search.profile =
+      std::make_unique<Profile>(search.chain.place, search.chain.parts);
   const Profile& profile = *search.profile;
   if (!profile.error.empty()) return broken_keys({profile.error});
   KeyOutcome outcome;
   outcome.warnings = join({if_any("", profile.credentials.warning(), "\n"),
                            if_any("", profile.config.warning(), "\n")});
   return outcome;
+}
+
+KeyOutcome refuse_roles_and_sign_on(Search& search) {
+  if (!search.chain.token_file.empty()) {
+    return broken_keys({"AWS_WEB_IDENTITY_TOKEN_FILE", kNeedsKeys});
+  }
+  return refuse_first_of(
+      *search.profile, {"role_arn", "web_identity_token_file", "sso_account_id",
+                        "sso_role_name"});
+}
+
+KeyOutcome refuse_login_and_program(Search& search) {
+  return refuse_first_of(*search.profile,
+                         {"login_session", "credential_process"});
 }
 
 KeyOutcome keys_in_credentials_file(Search& search) {
@@ -113,11 +138,6 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   return outcome;
 }
 
-bool wants_role(const Profile& profile) {
-  return profile.has("role_arn") && !profile.has("web_identity_token_file");
-}
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

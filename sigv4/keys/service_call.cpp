@@ -9,6 +9,7 @@
 
 #include "../backoff.hpp"
 #include "../boot_clock.hpp"
+#include "../endpoints.hpp"
 #include "../error_code.hpp"
 #include "../system.hpp"
 #include "../text.hpp"
@@ -78,7 +79,6 @@ class Caller {
  private:
   std::int64_t utc_now() const { return fetch_.now() + correction_; }
   void write_request(const std::string& url, std::int64_t utc, Exchange& to);
-  void sign(const std::string& url, std::int64_t utc, Text& headers) const;
   Verdict attempt();
   Verdict judge_answer(const HttpAnswer& http, std::int64_t signed_for);
   Verdict judge_refusal(const HttpAnswer& http, std::int64_t signed_for);
@@ -142,24 +142,8 @@ Verdict Caller::attempt() {
 void Caller::write_request(const std::string& url, std::int64_t utc,
                            Exchange& to) {
   to.headers() += call_.headers;
-  if (call_.signer != nullptr) sign(url, utc, to.headers());
+  if (call_.sign) call_.sign(url, utc, to.headers());
   to.body() += call_.body;
-}
-
-// Signs the form for STS.
-void Caller::sign(const std::string& url, std::int64_t utc,
-                  Text& headers) const {
-  const std::string normal = normal_url(url);
-  const UrlParts parts = parts_of(normal);
-  const std::string hash = sigv4::sha256_hex(call_.body);
-  const Request request = {
-      "POST",
-      parts.path,
-      {{"content-type", kFormType}, {"host", parts.authority}},
-      hash};
-  append_headers(
-      headers, request, *call_.signer,
-      sigv4::sign(request, *call_.signer, {call_.region, "sts"}, utc));
 }
 
 Verdict Caller::judge_answer(const HttpAnswer& http, std::int64_t signed_for) {
@@ -247,24 +231,6 @@ KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch,
   return Caller(call, fetch, read).run();
 }
 
-KeyOutcome Services::ask_sts(const Setting& where, ServiceCall& call,
-                             const Fetch& fetch, ReadAnswer read) const {
-  ServiceEndpoint endpoint = sts;
-  if (where) {
-    find_endpoint(Service::sts, where, endpoint);
-  } else {
-    endpoint.error = "no region is known";
-  }
-  if (!endpoint.error.empty()) {
-    return broken_keys({if_any("", call.place, ": "), endpoint.error});
-  }
-  call.host = endpoint.endpoint;
-  call.region = endpoint.region;
-  call.http.ca_file = ca_file;
-  call.http.last_address = last_address;
-  return call_service(call, fetch, read);
-}
-
 Refusal read_refusal(const HttpAnswer& http) {
   const Document document = parse_json(http.body);
   const Value answer = document.root();
@@ -282,23 +248,6 @@ Refusal read_refusal(const HttpAnswer& http) {
   refusal.message = first_text(error, {"message", "Message"});
   refusal.request_id = request_id;
   return refusal;
-}
-
-std::string form_of(std::initializer_list<Field> fields) {
-  std::size_t longest = 0;
-  for (const Field& field : fields) {
-    longest += 3 * (field.name.size() + field.value.size()) + 2;
-  }
-  std::string form;
-  form.reserve(longest);  // So that no copy of a token stays behind.
-  for (const Field& field : fields) {
-    if (field.value.empty()) continue;
-    if (!form.empty()) form += '&';
-    append_encoded(form, field.name);
-    form += '=';
-    append_encoded(form, field.value);
-  }
-  return form;
 }
 
 std::string quoted_url(const std::string& url) {

@@ -1,16 +1,16 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The sources of keys ask all servers by this: STS, a container's agent, EC2's
-// metadata service.
+// The sources of keys ask all servers by this: a container's agent, EC2's
+// metadata service, and STS (extras/keys).
 //
 //   ServiceCall call;
-//   call.name = "STS AssumeRole";
-//   call.body = form_of({{"Action", "AssumeRole"}, ...});
-//   return services.ask_sts(
-//       region, call, fetch,
-//       [](const HttpAnswer& http, std::int64_t utc_now) {
-//         return keys_in(parse_json(http.body), ..., utc_now);
-//       });
+//   call.name = "agent";
+//   call.host = "http://169.254.170.2";
+//   call.path = "/credentials";
+//   return call_service(call, fetch,
+//                       [](const HttpAnswer& http, std::int64_t utc_now) {
+//                         return keys_in(parse_json(http.body), ..., utc_now);
+//                       });
 //
 // Transient failures are: no connection, a broken connection, no answer in
 // time, the statuses 5xx, 408 and 429, throttling, and an answer that makes no
@@ -31,24 +31,21 @@
 
 #include <chrono>
 #include <cstdint>
-#include <initializer_list>
-#include <memory>
+#include <functional>
 #include <string>
 #include <string_view>
 
-#include "../endpoints.hpp"
 #include "../function_ref.hpp"
 #include "../http.hpp"
 #include "../http_answer.hpp"
-#include "../sigv4.hpp"
+#include "../secret.hpp"
+#include "../text.hpp"
 #include "credentials.hpp"
 #include "from_json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
-
-constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
 
 // Makes an outcome of an answer of status 200: `found`, or what is wrong with
 // the answer.  `utc_now`: the answer's own Date if it has one.
@@ -75,10 +72,10 @@ struct ServiceCall {
   Method method = Method::get;
   std::string headers;  // Whole lines: "Name: value\n".
   std::string body;     // Empty with get.
-  // The keys that sign each attempt for STS in `region`; null if it is not
-  // signed.  REQUIRES: the body is a form.
-  const Credentials* signer = nullptr;
-  std::string_view region;
+  // Appends headers that sign the request for that time.  Called for each
+  // attempt; null if it is not signed.
+  std::function<void(const std::string& url, std::int64_t utc, Text& headers)>
+      sign;
   Secrets secrets;  // What was sent and must not be shown.
   int attempts = 3;
   std::chrono::milliseconds time{5000};  // For each attempt.
@@ -97,18 +94,6 @@ inline KeyOutcome success() {
   return outcome;
 }
 
-// What all calls of STS have in common.
-struct Services {
-  // Calls STS in the region `where`.  Sets the call's host, region and CA file.
-  KeyOutcome ask_sts(const Setting& where, ServiceCall& call,
-                     const Fetch& fetch, ReadAnswer read) const;
-
-  ServiceEndpoint sts;
-  std::shared_ptr<LastAddress> last_address;
-  Setting region;
-  std::string ca_file;
-};
-
 // The error that a service answered.  Its texts are untrusted, and may repeat a
 // token that was sent.
 struct Refusal {
@@ -118,14 +103,6 @@ struct Refusal {
 };
 // Reads the errors of STS and a container's agent.
 Refusal read_refusal(const HttpAnswer& http);
-
-// The fields that have a value, as a form (application/x-www-form-urlencoded).
-// The caller wipes it.
-struct Field {
-  std::string_view name;
-  std::string_view value;
-};
-std::string form_of(std::initializer_list<Field> fields);
 
 // The part of a bad URL that an error may show, in quotes.  Nothing if the URL
 // may contain a password; else the part before its query, which may be secret.

@@ -27,8 +27,8 @@
 #include "extras/admin.hpp"
 #include "extras/any_of.hpp"
 #include "extras/guarded_write.hpp"
+#include "extras/keys/profile_sources.hpp"
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/keys/sources.hpp"
 #include "sigv4/waiting.hpp"
 #include "tests/allocations/round.hpp"
 

@@ -14,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "extras/keys/profile_grammar.hpp"
+#include "extras/keys/profile_sources.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "sigv4/keys/from_hosts.hpp"
-#include "sigv4/keys/sources.hpp"
+#include "sigv4/parts.hpp"
 #include "sigv4/secret.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
@@ -44,7 +46,8 @@ constexpr const char* kEndpoint = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
 Instance settings_in(const Home& home) {
   const Environment environment = home.environment();
   Instance instance;
-  read_instance_settings(environment, Profile(locate_profile({}, environment)),
+  read_instance_settings(environment,
+                         Profile(locate_profile({}, environment), core_parts()),
                          instance);
   return instance;
 }
@@ -67,7 +70,7 @@ KeySourcePtr kept_keys(int* asked) {
 KeySourcePtr with_region(const KeySourcePtr& keys, const Home& home) {
   ChainOptions options;
   options.own = keys;
-  return chain_keys(options, home.environment());
+  return chain_keys(options, core_parts(), home.environment());
 }
 
 // An instance with the stand-in for its metadata service.

@@ -9,13 +9,17 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "extras/keys/profile_grammar.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/keys/from_json.hpp"
 #include "sigv4/profile.hpp"
 #include "sigv4/secret.hpp"
@@ -24,6 +28,7 @@
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/plain_profiles.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -657,6 +662,92 @@ BOOST_AUTO_TEST_CASE(profiles_are_read_as_awss_tools_read_them) {
   BOOST_TEST(config(zero) == "foo{<x=" + std::string("a\0b", 3) + ">}");
 }
 
+// --- The core's parser, beside the full grammar
+// --------------------------------
+
+namespace {
+
+// Texts of these lines, chosen at random.
+constexpr const char* kLines[] = {
+    "[default]",
+    "[default] # c",
+    "[profile a]",
+    "[ profile a ]",
+    "[a]",
+    "[profile default]",
+    "[profile \"a\"]",
+    "[profile a]b]",
+    "[services s]",
+    "[profile 'default']",
+    "[profile]",
+    "[]",
+    "[sso-session a]",
+    "[a b]",
+    "[profile a\tb]",
+    "[profile\ta]",
+    "[profile a] ; ]",
+    "[profile a];]",
+    "[",
+    "[services \"s\"]",
+    "[profile a\\]",
+    "[profile a\\ b]",
+    "[services]",
+    "region = x",
+    "Region=y",
+    "region: x",
+    "region : a = b",
+    "a:b = c",
+    "= x",
+    "  region = z",
+    " more",
+    "    more = deep",
+    "\tx = y",
+    "x y = z",
+    "junk",
+    "s3 =",
+    "dynamodb =",
+    "  endpoint_url = u",
+    " endpoint_url: u = v",
+    "  # c",
+    "; c",
+    "",
+    " ",
+    "\r",
+    "region = a # b",
+    "k = v\r",
+    "role_arn =",
+    ":",
+    "[x",
+};
+
+std::string random_text(std::minstd_rand& random) {
+  std::string text = random() % 8 == 0 ? "\xEF\xBB\xBF" : "";
+  for (auto left = 1 + random() % 6; left > 0; --left) {
+    append(text, {kLines[random() % std::size(kLines)], "\n"});
+  }
+  return text;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(plain_parser_reads_the_same_values_or_none) {
+  for (const FileKind kind : {FileKind::config, FileKind::credentials}) {
+    for (const auto& rows :
+         {std::pair(std::begin(kConfigs), std::end(kConfigs)),
+          std::pair(std::begin(kCredentials), std::end(kCredentials))}) {
+      for (auto row = rows.first; row != rows.second; ++row) {
+        BOOST_TEST(tests::difference(row->text, kind) == "", row->text);
+      }
+    }
+    std::minstd_rand random(7);
+    for (int i = 0; i < 50000; ++i) {
+      const std::string text = random_text(random);
+      const std::string found = tests::difference(text, kind);
+      if (!found.empty()) BOOST_ERROR(found + " in " + in_quotes(text));
+    }
+  }
+}
+
 // "[a]b]" is a profile of that name, not "a", which might have other keys.
 BOOST_AUTO_TEST_CASE(name_ends_at_the_last_bracket) {
   BOOST_TEST(credentials("[a]b]\nx = 1\n[c]]\n[d ;e] # [f]\n[g #h]") ==
@@ -688,7 +779,7 @@ BOOST_AUTO_TEST_SUITE(profile_files)
 namespace {
 
 Profile load(const Home& home) {
-  return Profile(locate_profile({}, home.environment()));
+  return Profile(locate_profile({}, home.environment()), all_parts());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/endpoints.hpp"
 #include "sigv4/http.hpp"
 #include "sigv4/waiting.hpp"
@@ -33,6 +34,7 @@ using ddbmutex::Errc;
 using ddbmutex::dynamodb::find_target;
 using ddbmutex::dynamodb::Target;
 using ddbmutex::dynamodb::TargetOptions;
+using ddbmutex::sigv4::all_parts;
 using ddbmutex::sigv4::Exchange;
 using ddbmutex::sigv4::in_quotes;
 using tests::Agent;
@@ -46,7 +48,7 @@ namespace {
 
 // "REGION URL", or the error.
 std::string found(const Home& home, const TargetOptions& options = {}) {
-  const Target target = find_target(options, home.environment());
+  const Target target = find_target(options, all_parts(), home.environment());
   if (!target.error.empty()) {
     BOOST_TEST(target.endpoint + target.region == "");
     return target.error;
@@ -104,7 +106,7 @@ BOOST_AUTO_TEST_CASE(bad_endpoint_is_an_error_that_names_its_source) {
 
 BOOST_AUTO_TEST_CASE(region_that_may_come_later_is_no_error_and_is_asked_for) {
   Home home;
-  const Target later = find_target({}, home.environment());
+  const Target later = find_target({}, all_parts(), home.environment());
   BOOST_TEST(later.error + later.region + later.endpoint == "");
   BOOST_TEST(has(later.region_sources,
                  "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region "
@@ -121,7 +123,8 @@ BOOST_AUTO_TEST_CASE(region_that_may_come_later_is_no_error_and_is_asked_for) {
   BOOST_TEST(good.region + " " + good.endpoint ==
              "eu-west-1 " + std::string(kUsual));
   home.variables["AWS_REGION"] = "eu-west-1";
-  BOOST_TEST(find_target({}, home.environment()).endpoint == kUsual);
+  BOOST_TEST(find_target({}, all_parts(), home.environment()).endpoint ==
+             kUsual);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -235,23 +238,25 @@ struct Found {
 
 Found at(Target target, const Case& one) {
   if (!target.error.empty()) return {"", "", target.error};
-  use_account(target, one.account == "-" ? "" : one.account);
+  use_account(target, "", one.account == "-" ? "" : one.account);
   return {target.endpoint, target.region, target.error};
 }
 
 Found dynamodb_of(const Case& one, const Home& home) {
   TargetOptions options;
   options.region = one.region;
-  return at(find_target(options, home.environment()), one);
+  return at(find_target(options, all_parts(), home.environment()), one);
 }
 
 Found sts_of(const Case& one, const Home& home) {
   ServiceEndpoint endpoint;
-  read_endpoint_settings(Service::sts,
-                         Profile(locate_profile({}, home.environment())),
-                         home.environment(), endpoint);
-  find_endpoint(Service::sts, {one.region, "region"}, endpoint);
-  return {endpoint.endpoint, endpoint.region, endpoint.error};
+  read_endpoint_settings(
+      Service::sts,
+      Profile(locate_profile({}, home.environment()), all_parts()),
+      home.environment(), endpoint);
+  all_parts().find_endpoint(Service::sts, {one.region, "region"}, endpoint);
+  if (!endpoint.error.empty()) return {endpoint.endpoint, "", endpoint.error};
+  return {endpoint.endpoint, endpoint.region, ""};
 }
 
 Found answer_to(const Case& one, const Home& home) {

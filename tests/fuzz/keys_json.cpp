@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <string>
 
+#include "extras/keys/profile_grammar.hpp"
 #include "sigv4/keys/from_json.hpp"
-#include "sigv4/profile_parser.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/json_string.hpp"

@@ -11,9 +11,12 @@
 
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
+#include "extras/keys/profile_grammar.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/sources.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/plain_profiles.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -141,6 +144,8 @@ ParsedFile check_text(const std::string& text, FileKind kind) {
   claim(kind == FileKind::config || parsed.sections.services.empty(),
         "only the config file has services");
   check_form(parsed, text, kind);
+  claim(difference(text, kind).empty(),
+        "the core's parser gives the same values, or says that it cannot");
   if (!parsed.error.empty()) check_error(parsed, text);
   return parsed;
 }
@@ -193,7 +198,8 @@ constexpr FilesAlone files_alone{};
 
 // The keys that stand in the profile itself.
 sigv4::KeyOutcome keys_of(Bytes name) {
-  const sigv4::Profile profile(sigv4::locate_profile(name, files_alone));
+  const sigv4::Profile profile(sigv4::locate_profile(name, files_alone),
+                               sigv4::all_parts());
   if (!profile.error.empty()) return sigv4::broken_keys({profile.error});
   sigv4::KeyOutcome outcome = sigv4::keys_in_file(profile, profile.credentials);
   if (outcome.state == sigv4::KeyOutcome::State::none) {
@@ -228,7 +234,8 @@ void check_keys(const sigv4::KeyOutcome& outcome) {
 void check_target(Bytes profile) {
   dynamodb::TargetOptions options;
   options.profile = profile;
-  const auto target = dynamodb::find_target(options, files_alone);
+  const auto target =
+      dynamodb::find_target(options, sigv4::all_parts(), files_alone);
   if (target.error.empty()) {
     claim(sigv4::is_host_label(target.region) &&
               sigv4::is_endpoint_url(target.endpoint),

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "ddbmutex/dynamodb/endpoint.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/keys.hpp"
 #include "tests/live/tables.hpp"
@@ -103,7 +104,8 @@ void check_name(const std::string& table) {
 
 // Where requests go, as the library finds it.
 std::string find_endpoint(const std::string& region) {
-  const auto target = ddbmutex::dynamodb::find_target({region});
+  const auto target =
+      ddbmutex::dynamodb::find_target({region}, ddbmutex::sigv4::all_parts());
   if (!target.error.empty()) throw Refused(target.error);
   return target.endpoint;
 }

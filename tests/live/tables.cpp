@@ -10,6 +10,7 @@
 #include "ddbmutex/dynamodb/description.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
 #include "extras/admin.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "tests/support/json_string.hpp"
 #include "tests/support/waiting.hpp"
@@ -48,10 +49,12 @@ const TableKey kOtherKeys[] = {
 
 ddbmutex::dynamodb::ClientOptions client_options(const Place& place) {
   ddbmutex::dynamodb::ClientOptions options;
-  options.target = ddbmutex::dynamodb::find_target({place.region, place.url});
+  options.target = ddbmutex::dynamodb::find_target(
+      {place.region, place.url}, ddbmutex::sigv4::all_parts());
   ddbmutex::sigv4::ChainOptions chain;
   chain.region = {place.region, "REGION"};
-  options.credentials = ddbmutex::sigv4::chain_keys(chain);
+  options.credentials =
+      ddbmutex::sigv4::chain_keys(chain, ddbmutex::sigv4::all_parts());
   return options;
 }
 

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <string>
 
+#include "extras/parts.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "tests/support/asking.hpp"
@@ -42,7 +43,8 @@ struct Nest : Home {
   }
   ddbmutex::sigv4::KeySourcePtr chain(
       const ddbmutex::sigv4::ChainOptions& options = {}) const {
-    return ddbmutex::sigv4::chain_keys(options, environment());
+    return ddbmutex::sigv4::chain_keys(options, ddbmutex::sigv4::all_parts(),
+                                       environment());
   }
 };
 

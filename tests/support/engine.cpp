@@ -20,6 +20,7 @@
 #include "ddbmutex/dynamodb/ask.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
 #include "ddbmutex/lock/row.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "sigv4/keys/keys.hpp"
@@ -124,9 +125,9 @@ std::ostream& operator<<(std::ostream& out, EngineKind kind) {
 std::unique_ptr<sigv4::Keys> found_keys(const std::string& region) {
   sigv4::ChainOptions options;
   options.region = {region, "AWS_REGION"};
-  return std::make_unique<sigv4::Keys>(sigv4::chain_keys(options), [] {
-    return static_cast<std::int64_t>(std::time(nullptr));
-  });
+  return std::make_unique<sigv4::Keys>(
+      sigv4::chain_keys(options, sigv4::all_parts()),
+      [] { return static_cast<std::int64_t>(std::time(nullptr)); });
 }
 
 std::string schema_of(const TableKey& key) {

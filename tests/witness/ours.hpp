@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "ddbmutex/dynamodb/endpoint.hpp"
+#include "extras/parts.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "sigv4/keys/from_hosts.hpp"
@@ -20,7 +21,8 @@ inline ddbmutex::dynamodb::Target our_target(const Placed& placed) {
   ddbmutex::dynamodb::TargetOptions options;
   options.region = placed.combination.region;
   options.profile = placed.combination.profile;
-  return ddbmutex::dynamodb::find_target(options, placed);
+  return ddbmutex::dynamodb::find_target(options, ddbmutex::sigv4::all_parts(),
+                                         placed);
 }
 
 inline ddbmutex::sigv4::KeyOutcome our_keys(
@@ -29,7 +31,8 @@ inline ddbmutex::sigv4::KeyOutcome our_keys(
   options.profile = placed.combination.profile;
   options.region = target.region_said;
   options.find_region = target.error.empty() && target.region.empty();
-  const auto source = ddbmutex::sigv4::chain_keys(options, placed);
+  const auto source = ddbmutex::sigv4::chain_keys(
+      options, ddbmutex::sigv4::all_parts(), placed);
   ddbmutex::sigv4::Waker stop;
   return source->fetch(
       {ddbmutex::BootClock::now() + tests::kPlenty, stop, std::time(nullptr)});
@@ -51,7 +54,7 @@ inline Outcomes ours(const Placed& placed, const tests::Aws& aws) {
     complete(target, {found.region, found.source});
     if (!target.error.empty()) return outcomes;
   }
-  use_account(target, keys.account_id);
+  use_account(target, "", keys.account_id);
   if (!target.error.empty()) return outcomes;
   outcomes["region"] = {target.region};
   outcomes["endpoint"] = of_endpoint(target.endpoint);
