@@ -29,6 +29,7 @@ constexpr KeySourceRow kSources[] = {
     {SourceOf::profile, keys_by_login},
     {SourceOf::profile, keys_by_program},
     {SourceOf::profile, keys_in_config_file},
+    {SourceOf::profile, check_sign_on},
     {SourceOf::profile, check_profile},
     {SourceOf::host, keys_of_container},
     {SourceOf::host, keys_of_instance},

@@ -25,6 +25,7 @@ constexpr KeySourceRow kSources[] = {
     {SourceOf::profile, keys_in_credentials_file},
     {SourceOf::profile, refuse_login_and_program},
     {SourceOf::profile, keys_in_config_file},
+    {SourceOf::profile, refuse_part_of_sign_on},
     {SourceOf::profile, check_profile},
     {SourceOf::host, keys_of_container},
     {SourceOf::host, keys_of_instance},

@@ -91,6 +91,17 @@ KeyOutcome keys_by_sign_on(Search& search) {
   return {};
 }
 
+KeyOutcome check_sign_on(Search& search) {
+  for (const char* property : {"sso_session", "sso_start_url", "sso_region"}) {
+    const Setting part = search.profile->find(property);
+    if (!part) continue;
+    return blocked(search, {part.source,
+                            " gives no keys without sso_account_id and "
+                            "sso_role_name"});
+  }
+  return {};
+}
+
 KeyOutcome keys_by_login(Search& search) {
   if (!search.profile->has("login_session")) return {};
   return keys_by_cli(search, "login_session", kLogin);

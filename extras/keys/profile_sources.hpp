@@ -26,7 +26,10 @@
 //   * a role_arn with none, or both, of source_profile and credential_source;
 //   * a source_profile that does not exist, or has no keys;
 //   * profiles that name each other in a circle, or more than 200 in a row;
-//   * what sigv4/keys/sources.hpp says of every profile.
+//   * a profile that has no keys and configures sign-on only in part:
+//     sso_session, sso_start_url or sso_region without sso_account_id and
+//     sso_role_name.  A search that went on would sign as the container or the
+//     instance.  (botocore goes on; the JavaScript SDK refuses it.)
 //
 // The AWS CLI also assumes roles with an mfa_serial: it can ask a person for
 // the code.  Other roles are assumed here, also if the AWS CLI gives the keys
@@ -58,6 +61,8 @@ KeyOutcome keys_by_sign_on(Search& search);
 KeyOutcome keys_by_login(Search& search);
 // credential_process.
 KeyOutcome keys_by_program(Search& search);
+// Not a source: broken if sign-on is configured only in part.
+KeyOutcome check_sign_on(Search& search);
 
 // --- Parts of these sources --------------------------------------------------
 

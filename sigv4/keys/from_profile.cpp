@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Reads a profile's files, finds keys in them, and refuses a profile that
-// configures a source only in part.
+// Reads a profile's files, finds keys in them, and refuses a profile whose
+// source is an extra, or has no value.
 #include <initializer_list>
 
 #include "../text.hpp"
@@ -17,16 +17,6 @@ namespace {
 
 // A file is read again after this time, because it may have new keys.
 constexpr std::chrono::seconds kFileAge{60};
-
-// Properties that configure only a part of a source, and what they also need.
-constexpr struct {
-  const char* property;
-  const char* needed;
-} kPartialSources[] = {
-    {"sso_session", "sso_account_id and sso_role_name"},
-    {"sso_start_url", "sso_account_id and sso_role_name"},
-    {"sso_region", "sso_account_id and sso_role_name"},
-};
 
 // Properties that choose a source.
 constexpr const char* kSources[] = {
@@ -80,6 +70,11 @@ KeyOutcome refuse_login_and_program(Search& search) {
                          {"login_session", "credential_process"});
 }
 
+KeyOutcome refuse_part_of_sign_on(Search& search) {
+  return refuse_first_of(*search.profile,
+                         {"sso_session", "sso_start_url", "sso_region"});
+}
+
 KeyOutcome keys_in_credentials_file(Search& search) {
   return keys_in_own_file(*search.profile, search.profile->credentials);
 }
@@ -89,16 +84,10 @@ KeyOutcome keys_in_config_file(Search& search) {
 }
 
 // The search must not go on to the container or the instance if a source is
-// configured only in part or without a value.  (A template writes no value if
+// configured without a value.  (A template writes no value if
 // its variable is not set.)
 KeyOutcome check_profile(Search& search) {
   const Profile& profile = *search.profile;
-  for (const auto& [property, needed] : kPartialSources) {
-    const Setting part = profile.find(property);
-    if (part) {
-      return blocked(search, {part.source, " gives no keys without ", needed});
-    }
-  }
   for (const char* property : kSources) {
     if (profile.has_empty(property)) {
       return blocked(search, {property, " of ", profile.place_of(property),

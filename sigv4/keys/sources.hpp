@@ -3,12 +3,9 @@
 // What the sources of keys share: their settings and one search.  Then the
 // sources of the core, from which parts.cpp makes a table.
 //
-// The outcome is `broken` for a profile that has no keys
-//   * and configures a source only in part: sso_session, sso_start_url or
-//     sso_region without sso_account_id and sso_role_name.  A search that went
-//     on would sign as the container or the instance.  (botocore goes on; the
-//     JavaScript SDK refuses only a partial sign-on.)
-//   * and has a source's property without a value.
+// The outcome is `broken` for a profile that has no keys and has a source's
+// property without a value.  A search that went on would sign as the container
+// or the instance.
 //
 // Settings that only qualify a source (duration_seconds, external_id,
 // mfa_serial, role_session_name, sso_registration_scopes) are ignored if the
@@ -97,8 +94,10 @@ KeyOutcome keys_in_credentials_file(Search& search);
 // Not a source: the same, before the keys in the config file.
 KeyOutcome refuse_login_and_program(Search& search);
 KeyOutcome keys_in_config_file(Search& search);
-// Not a source: broken if the profile configures a source only in part.  Else
-// `none`, with a reason that covers all sources of the profile.
+// Not a source: the same, of a profile without keys.
+KeyOutcome refuse_part_of_sign_on(Search& search);
+// Not a source: broken if a source's property has no value.  Else `none`, with
+// a reason that covers all sources of the profile.
 KeyOutcome check_profile(Search& search);
 KeyOutcome keys_of_container(Search& search);
 KeyOutcome keys_of_instance(Search& search);

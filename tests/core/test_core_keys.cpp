@@ -163,6 +163,19 @@ BOOST_AUTO_TEST_CASE(source_that_is_an_extra_is_refused_in_its_turn) {
   }
 }
 
+// A search that went on would sign as the host.
+BOOST_AUTO_TEST_CASE(part_of_a_sign_on_is_refused_without_keys) {
+  for (const std::string property :
+       {"sso_session", "sso_start_url", "sso_region"}) {
+    const Home home;
+    home.write(".aws/config", "[default]\n" + property + " = x\n");
+    BOOST_TEST(home.keys() ==
+               "broken: " + home.property(property) + kNeedsKeys);
+    home.write(".aws/config", "[default]\n" + property + " = x\n" + kPair);
+    BOOST_TEST(has(home.keys(), "found: "));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(web_identity_of_the_environment_is_refused) {
   Home home;
   home.variables["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/a/token";

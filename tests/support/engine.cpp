@@ -19,8 +19,8 @@
 #include "ddbmutex/dynamodb/answer.hpp"
 #include "ddbmutex/dynamodb/ask.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/impl.hpp"
 #include "ddbmutex/lock/row.hpp"
-#include "extras/parts.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/from_all.hpp"
 #include "sigv4/keys/keys.hpp"
@@ -126,7 +126,7 @@ std::unique_ptr<sigv4::Keys> found_keys(const std::string& region) {
   sigv4::ChainOptions options;
   options.region = {region, "AWS_REGION"};
   return std::make_unique<sigv4::Keys>(
-      sigv4::chain_keys(options, sigv4::all_parts()),
+      sigv4::chain_keys(options, detail::parts()),
       [] { return static_cast<std::int64_t>(std::time(nullptr)); });
 }
 
