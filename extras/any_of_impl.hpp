@@ -28,6 +28,7 @@
 #include "../sigv4/process.hpp"
 #include "../sigv4/system.hpp"
 #include "any_of.hpp"
+#include "pages.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "../ddbmutex.hpp"
-#include "../ddbmutex/dynamodb/ask.hpp"
+#include "pages.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

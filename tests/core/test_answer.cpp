@@ -10,7 +10,6 @@
 #include "ddbmutex/dynamodb/answer.hpp"
 #include "ddbmutex/dynamodb/description.hpp"
 #include "tests/support/check_fault.hpp"
-#include "tests/support/reader_of.hpp"
 
 namespace {
 
@@ -25,8 +24,12 @@ using ddbmutex::sigv4::Transport;
 using std::chrono::seconds;
 
 Answer answer_of(Action action, HttpAnswer http, ServiceTime signed_at) {
-  return ddbmutex::dynamodb::read_answer(action, std::move(http), signed_at,
-                                         tests::reader_of(action));
+  const bool of_table = action == Action::describe_table ||
+                        action == Action::create_table ||
+                        action == Action::delete_table;
+  return ddbmutex::dynamodb::read_answer(
+      action, std::move(http), signed_at,
+      of_table ? ddbmutex::dynamodb::read_table : nullptr);
 }
 
 std::optional<ServiceTime> date_of(const HttpAnswer& http) {
@@ -235,137 +238,6 @@ BOOST_AUTO_TEST_CASE(status_without_json_means_only_what_may_be_trusted) {
         CHECK_FAULT(answer, c.second);
         BOOST_TEST(answer.outcome_unknown());
         BOOST_TEST(!answer.message.empty());
-      }
-    }
-  }
-}
-
-// --- Pages ------------------------------------------------------------------
-
-namespace {
-
-Answer page(const std::string& body, Action action = Action::scan) {
-  return answer_of(action, http_of(200, body), kSigned);
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(page_that_is_not_one_gives_nothing) {
-  for (const char* body :
-       {"{}", R"({"Count":0})", R"({"Items":null})", R"({"Items":{}})",
-        R"({"Items":[7]})", R"({"Items":[{"name":{"S":"a"}},null]})",
-        R"({"Items":[{"name":{"S":7}}]})", R"({"Items":[],"Item":{}})",
-        R"({"Items":[],"LastEvaluatedKey":{}})",
-        R"({"Items":[],"LastEvaluatedKey":{"a":{"S":"a"},"b":{"S":"b"},)"
-        R"("c":{"S":"c"},"d":{"S":"d"},"e":{"S":"e"}}})",
-        R"({"Items":[{"name":{"S":"a"}}],"LastEvaluatedKey":"a"})",
-        R"({"Items":[{"name":{"S":"a"}}],"LastEvaluatedKey":{"name":"a"}})"}) {
-    for (const Action action : {Action::scan, Action::query}) {
-      const Answer answer = page(body, action);
-      BOOST_TEST((answer.fault == Fault::bad_answer), body);
-      BOOST_TEST(answer.items.empty(), body);
-      BOOST_TEST(!answer.item.has_value(), body);
-    }
-  }
-}
-
-// Of six items with 7,000 values each; or of items that have none.  They take
-// many times their JSON in memory.
-BOOST_AUTO_TEST_CASE(page_of_too_many_values_is_told_as_too_large) {
-  std::string list = R"({"name":{"S":"a"},"note":{"L":[{"S":""})";
-  for (int i = 1; i < 7000; ++i) list += R"(,{"S":""})";
-  list += "]}}";
-  std::string lists = list, none = "{}";
-  for (int i = 1; i < 6; ++i) lists += "," + list;
-  for (int i = 1; i < 50000; ++i) none += ",{}";
-  for (const std::string& items : {lists, none}) {
-    const Answer answer = page(R"({"Items":[)" + items + "]}");
-    CHECK_FAULT(answer, Fault::bad_answer);
-    BOOST_TEST(answer.too_large);
-    BOOST_TEST(answer.items.empty());
-  }
-  lists.resize(5 * list.size() + 4);
-  BOOST_TEST(page(R"({"Items":[)" + lists + "]}").items.size() == 5u);
-}
-
-// --- Transactions -----------------------------------------------------------
-
-namespace {
-
-Answer transact(int status, const std::string& body) {
-  return answer_of(Action::transact_write_items, http_of(status, body),
-                   kSigned);
-}
-
-// With CancellationReasons, unless that is empty, and with words.
-std::string cancelled(const std::string& reasons,
-                      const std::string& message = "Transaction cancelled") {
-  return R"({"__type":"com.amazonaws.dynamodb.v20120810#)"
-         R"(TransactionCanceledException","Message":")" +
-         message + "\"" +
-         (reasons.empty() ? "" : ",\"CancellationReasons\":" + reasons) + "}";
-}
-
-// As DynamoDB words it.
-std::string worded(const std::string& codes) {
-  return cancelled("",
-                   "Transaction cancelled, please refer cancellation reasons "
-                   "for specific reasons [" +
-                       codes + "]");
-}
-
-// [{"Code":"a"},{"Code":"b"}]
-std::string listed(const std::vector<std::string>& codes) {
-  std::string list;
-  for (const std::string& code : codes) {
-    list += (list.empty() ? "[" : ",") + ("{\"Code\":\"" + code + "\"}");
-  }
-  return list + "]";
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(weightiest_reason_is_the_fault) {
-  struct Case {
-    std::vector<std::string> codes;
-    Fault fault;
-    int part;
-  };
-  const Case cases[] = {
-      {{"ConditionalCheckFailed", "None"}, Fault::condition_failed, 0},
-      {{"None", "ConditionalCheckFailed"}, Fault::condition_failed, 1},
-      {{"TransactionConflict", "ConditionalCheckFailed"},
-       Fault::condition_failed,
-       1},
-      {{"ConditionalCheckFailed", "ThrottlingError"},
-       Fault::condition_failed,
-       0},
-      {{"None", "TransactionConflict"}, Fault::conflict, 1},
-      {{"ThrottlingError", "TransactionConflict"}, Fault::conflict, 1},
-      {{"None", "ThrottlingError"}, Fault::throttled, 1},
-      {{"ProvisionedThroughputExceeded", "None"}, Fault::throttled, 0},
-      {{"RequestLimitExceeded", "None"}, Fault::throttled, 0},
-      {{"None", "ValidationError"}, Fault::bad_request, 1},
-      {{"ItemCollectionSizeLimitExceeded", "None"}, Fault::bad_request, 0},
-      {{"None", "None"}, Fault::bad_request, -1},
-      {{"Conditional", "conditionalcheckfailed"}, Fault::bad_request, 0},
-      {{"ConditionalCheckFailed", "ConditionalCheckFailed"},
-       Fault::condition_failed,
-       0},
-  };
-  for (const auto& [codes, fault, part] : cases) {
-    const std::string joined = codes[0] + ", " + codes[1];
-    for (const std::string& body : {cancelled(listed(codes)), worded(joined)}) {
-      BOOST_TEST_CONTEXT(body) {
-        const Answer answer = transact(400, body);
-        CHECK_FAULT(answer, fault);
-        BOOST_TEST(answer.part == part);
-        if (part >= 0) {
-          BOOST_TEST(answer.message ==
-                     "part " + std::to_string(part) + ": " +
-                         codes[static_cast<std::size_t>(part)]);
-        }
-        BOOST_TEST(!answer.outcome_unknown());  // Not even of a conflict.
       }
     }
   }

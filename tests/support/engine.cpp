@@ -372,11 +372,13 @@ void Engine::empty(const std::string& table, const TableKey& key) {
 // Those of one page; false if there were none.
 bool Engine::delete_items(const std::string& table, const TableKey& key) {
   const std::string name = R"({"TableName":)" + json_string(table);
-  const dynamodb::Answer page = dynamodb::read_answer(
-      dynamodb::Action::scan, call("Scan", name + R"(,"ConsistentRead":true})"),
-      {}, dynamodb::read_page);
-  if (page.fault != dynamodb::Fault::none) fail(table + ": " + page.message);
-  for (const dynamodb::Item& item : page.items) {
+  const dynamodb::Document page(
+      call("Scan", name + R"(,"ConsistentRead":true})").body);
+  const dynamodb::Value items = page.root()["Items"];
+  if (!items.is_list()) fail(table + " cannot be read");
+  for (dynamodb::Elements each(items); each.next();) {
+    dynamodb::Item item;
+    dynamodb::read_item(each.value, item);
     std::string place;
     for (const KeyPart& part : key) {
       place += (place.empty() ? "" : ",") + json_string(part.name) + R"(:{")" +
@@ -385,7 +387,7 @@ bool Engine::delete_items(const std::string& table, const TableKey& key) {
     }
     must_call("DeleteItem", name + R"(,"Key":{)" + place + "}}");
   }
-  return !page.items.empty();
+  return items.size() > 0;
 }
 
 void Engine::delete_table(const std::string& table) {

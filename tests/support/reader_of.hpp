@@ -6,6 +6,7 @@
 #include "ddbmutex/dynamodb/answer.hpp"
 #include "ddbmutex/dynamodb/ask.hpp"
 #include "ddbmutex/dynamodb/description.hpp"
+#include "extras/pages.hpp"
 #include "extras/transact.hpp"
 
 namespace tests {
