@@ -17,7 +17,7 @@ namespace sigv4 {
 namespace {
 
 // In the order of the table in sigv4/README.md.
-constexpr KeySourceRow kSources[] = {
+constexpr KeySourceRow kAllSources[] = {
     {SourceOf::process, keys_given},
     {SourceOf::process, check_profile_name},
     {SourceOf::process, keys_of_environment},
@@ -36,8 +36,8 @@ constexpr KeySourceRow kSources[] = {
 };
 
 constexpr Parts kAllParts = {
-    kSources,        std::size(kSources), read_services,     parse_profiles,
-    url_in_services, check_any_endpoint,  find_any_endpoint, use_account,
+    kAllSources,     std::size(kAllSources), read_services,     parse_profiles,
+    url_in_services, check_any_endpoint,     find_any_endpoint, use_account,
 };
 
 }  // namespace

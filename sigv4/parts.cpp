@@ -16,7 +16,7 @@ namespace {
 // In the order of the table in README.md.  check_*, open_* and refuse_* give no
 // keys, but may end the search.  Sources that are extras are refused where
 // extras/parts.cpp asks them.
-constexpr KeySourceRow kSources[] = {
+constexpr KeySourceRow kCoreSources[] = {
     {SourceOf::process, keys_given},
     {SourceOf::process, check_profile_name},
     {SourceOf::process, keys_of_environment},
@@ -32,8 +32,14 @@ constexpr KeySourceRow kSources[] = {
 };
 
 constexpr Parts kCoreParts = {
-    kSources,       std::size(kSources), nullptr, read_plain_profiles, nullptr,
-    refuse_special, find_usual_endpoint, nullptr,
+    kCoreSources,
+    std::size(kCoreSources),
+    nullptr,
+    read_plain_profiles,
+    nullptr,
+    refuse_special,
+    find_usual_endpoint,
+    nullptr,
 };
 
 }  // namespace
