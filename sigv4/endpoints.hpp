@@ -40,7 +40,7 @@ namespace sigv4 {
 // Whether AWS_EC2_METADATA_DISABLED is true.
 bool instance_is_disabled(const Environment& environment);
 
-// A host for tests: DynamoDB in this region is at this machine.
+// In this region, a DynamoDB for tests is on this machine.
 inline constexpr char kLocalRegion[] = "local";
 inline constexpr char kIsThisHost[] = ", but region \"local\" is this host";
 
