@@ -1,5 +1,4 @@
-# make            the library (libddbmutex.a), its core alone
-#                 (libddbmutex-core.a), build/ddbmutex and the examples
+# make            the library, the core alone, build/ddbmutex and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
 # make engine     sets up, runs a DynamoDB engine for your programs until Ctrl-C
 # make test       sets up, builds, runs every test; ONLY=suite/case SEED=...
@@ -12,8 +11,7 @@
 # fuzz, bench, size, model, systems; in packaging/README.md: make amalgamation,
 # deb, ways, cross, small, abi.
 #
-# Four variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd, and
-# V=1 (shows each command).
+# Variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd, V=1.
 config ?= release
 cxxstd ?= c++17
 CXX := $(if $(filter default,$(origin CXX)),g++,$(CXX))
@@ -176,8 +174,7 @@ model: setup-test
 systems: setup-systems
 	@tests/systems/run
 
-# For other build systems: the core's sources, then those of the extras, which
-# are compiled, as the core then is, with -DDDBMUTEX_EXTRAS.
+# For other build systems: the core's sources, then those of the extras.
 sources:
 	@$(info $(CORE_SOURCES))$(info $(EXTRAS_SOURCES))
 
@@ -197,8 +194,7 @@ $(BUILD)/%.o: %.cpp
 	$(COMPILE) -c $<
 $(BUILD)/%.core.o: %.cpp
 	$(COMPILE) -UDDBMUTEX_EXTRAS -c $<
-$(sort $(LIB_OBJECTS) $(CORE_OBJECTS)): private \
-  CXXFLAGS += $(LIBFLAGS_$(config))
+$(CORE_OBJECTS) $(LIB_OBJECTS): private CXXFLAGS += $(LIBFLAGS_$(config))
 # Tests mostly wait, and are compiled more often than run.
 $(filter-out $(DYNAMODB_OBJECTS) %/support/regex.o,$(SUPPORT_OBJECTS)) \
   $(TEST_PROGRAMS:=.o) $(TEST_FILES) $(PRELUDE): private CXXFLAGS += -O0

@@ -12,8 +12,7 @@ TWO_FILES := build/amalgamation
 ALL_IN_ONE := $(TWO_FILES)/ddbmutex_all.cpp
 amalgamation: $(ALL_IN_ONE)
 $(TWO_FILES)/ddbmutex.cpp $(ALL_IN_ONE) &: packaging/amalgamate LICENSE \
-  $(CORE_SOURCES) $(EXTRAS_SOURCES) $(wildcard $(addsuffix .hpp,\
-    ddbmutex ddbmutex/* ddbmutex/*/* sigv4/* sigv4/*/* extras/* extras/*/*))
+  $(shell find ddbmutex* sigv4 extras -name '*.?pp')
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 
@@ -60,8 +59,7 @@ FILL_IN = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; \
   s|@VERSION@|$(VERSION)|; s|@ABI@|$(ABI)|; \
   s|@INCLUDE@|$(shell realpath -m --relative-to=$(LIBDIR) $(INCLUDE))|'
 
-PUBLIC_EXTRAS := $(addsuffix .hpp,\
-  admin any_of guarded_write layouts recursive stored)
+PUBLIC := $(addsuffix .hpp,admin any_of guarded_write layouts recursive stored)
 install: $(COMMAND) $(LIB) $(CORE) $(SHARED)
 	$(Q)install -D $< $(DESTDIR)$(PREFIX)/bin/ddbmutex
 	$(Q)install -Dm 644 -t $(DESTDIR)$(SHARE)/man/man1 \
@@ -70,7 +68,7 @@ install: $(COMMAND) $(LIB) $(CORE) $(SHARED)
 	  install -Dm 644 /dev/stdin $(DESTDIR)$(COMPLETION_$(name)) &&) :
 	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE) ddbmutex.hpp
 	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE)/ddbmutex \
-	  $(addprefix extras/,$(PUBLIC_EXTRAS))
+	  $(addprefix extras/,$(PUBLIC))
 	$(Q)install -Dm 644 -t $(DESTDIR)$(LIBDIR) $(LIB) $(CORE)
 	$(Q)install -Dm 644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
 	$(Q)$(foreach name,$(LINKS),ln -sf $(REAL_NAME) $(DESTDIR)$(name) &&) :
@@ -81,7 +79,7 @@ uninstall:
 	$(Q)rm -f $(addprefix $(DESTDIR),$(PREFIX)/bin/ddbmutex \
 	  $(SHARE)/man/man1/ddbmutex.1 \
 	  $(foreach name,$(SHELLS),$(COMPLETION_$(name))) \
-	  $(INCLUDE)/ddbmutex.hpp $(addprefix $(INCLUDE)/ddbmutex/,$(PUBLIC_EXTRAS)) \
+	  $(INCLUDE)/ddbmutex.hpp $(addprefix $(INCLUDE)/ddbmutex/,$(PUBLIC)) \
 	  $(addprefix $(LIBDIR)/,libddbmutex.a libddbmutex-core.a $(REAL_NAME)) \
 	  $(LINKS) $(TEMPLATES))
 	$(Q)rmdir $(addprefix $(DESTDIR),$(INCLUDE)/ddbmutex $(CONFIG)) \
