@@ -22,9 +22,8 @@ namespace ddbmutex {
 inline namespace v0 {
 
 using detail::ErrorPtr;
-using dynamodb::Attribute;
+using Wire = dynamodb::Attribute;
 using dynamodb::Item;
-using Type = Attribute::Type;
 
 namespace {
 
@@ -33,20 +32,20 @@ constexpr std::size_t kLongestName = 255;  // In DynamoDB's documentation.
 // In one update, because the text of an expression has 4 KB at most.
 constexpr std::size_t kMostChanges = 100;
 
-bool is_known(const Attribute& attribute) {
-  return attribute.type < Type::other &&
+bool is_known(const Wire& attribute) {
+  return attribute.type < Wire::Type::other &&
          std::all_of(attribute.members.begin(), attribute.members.end(),
                      is_known);
 }
 
 // Adds the attribute, without members of unknown types.
-void add_known(const Attribute& attribute, Item& all) {
-  if (attribute.type >= Type::other) return;
-  Attribute& copy = all.emplace_back();
+void add_known(const Wire& attribute, Item& all) {
+  if (attribute.type >= Wire::Type::other) return;
+  Wire& copy = all.emplace_back();
   copy.name = attribute.name;
   copy.type = attribute.type;
   copy.value = attribute.value;
-  for (const Attribute& member : attribute.members) {
+  for (const Wire& member : attribute.members) {
     add_known(member, copy.members);
   }
 }
@@ -88,7 +87,7 @@ struct Checker {
       return bad("not an item in DynamoDB's JSON");
     }
     count = item.size();
-    for (const Attribute& attribute : item) {
+    for (const Wire& attribute : item) {
       if (ErrorPtr wrong = add(attribute.name, false)) return wrong;
       if (!is_known(attribute)) {
         return bad(sigv4::in_quotes(attribute.name) +
@@ -122,7 +121,7 @@ bool parse_item(const std::string& text, Item& item) {
   if (text.empty()) return true;
   const sigv4::Document document((std::string(text)));
   return dynamodb::read_item(document.root(), item) &&
-         (item.empty() || item.back().type != Type::unread);
+         (item.empty() || item.back().type != Wire::Type::unread);
 }
 
 ErrorPtr check_stored(const Options& options, const TableOptions& table) {
@@ -155,24 +154,26 @@ ErrorPtr check_changes(const Changes& changes, const TableOptions& table) {
 Item to_item(const std::optional<std::string>& data, const std::string& text) {
   Item all;
   if (data) {
-    all.push_back(
-        {lock::kDataAttribute, Type::binary, sigv4::base64_encode(*data), {}});
+    all.push_back({lock::kDataAttribute,
+                   Wire::Type::binary,
+                   sigv4::base64_encode(*data),
+                   {}});
   }
   Item item;
   parse_item(text, item);
-  for (Attribute& attribute : item) all.push_back(std::move(attribute));
+  for (Wire& attribute : item) all.push_back(std::move(attribute));
   return all;
 }
 
 std::optional<std::string> data_of(const Item& others) {
-  const Attribute* data = dynamodb::find(others, lock::kDataAttribute);
-  if (data == nullptr || data->type != Type::binary) return std::nullopt;
+  const Wire* data = dynamodb::find(others, lock::kDataAttribute);
+  if (data == nullptr || data->type != Wire::Type::binary) return std::nullopt;
   return sigv4::base64_decode(data->value);
 }
 
 std::string item_text(const Item& others, const TableOptions& table) {
   Item shown;
-  for (const Attribute& one : others) {
+  for (const Wire& one : others) {
     if (lock::is_record_attribute(*table.rows, one.name)) continue;
     if (one.name == table.key || one.name == table.sort_key) continue;
     add_known(one, shown);

@@ -156,7 +156,7 @@ Type type_of_members(Type set) {
 }
 
 // Checks one attribute and its members.
-struct Checker {
+struct AttributeChecker {
   using Names = std::set<std::string>;
 
   const std::string where;  // How errors begin: `"name": `.
@@ -200,12 +200,12 @@ struct Checker {
 };
 
 ErrorPtr check_all(const Attributes& attributes) {
-  Checker::Names names;
+  AttributeChecker::Names names;
   for (const Attribute& attribute : attributes) {
-    if (ErrorPtr wrong = Checker{""}.add_name(attribute.name, names)) {
+    if (ErrorPtr wrong = AttributeChecker{""}.add_name(attribute.name, names)) {
       return wrong;
     }
-    const Checker checker{sigv4::in_quotes(attribute.name) + ": "};
+    const AttributeChecker checker{sigv4::in_quotes(attribute.name) + ": "};
     if (ErrorPtr wrong = checker.check(attribute, kDeepest)) return wrong;
   }
   return nullptr;
