@@ -493,7 +493,7 @@ BOOST_AUTO_TEST_CASE(waiter_that_misses_turns_says_nothing_to_others) {
                                                   : tests::refusal(row);
   });
   TableOptions table = tests::table_options(server);
-  table.rows = &layouts::lockclient;
+  table.rows = &ddbmutex::layouts::lockclient;
   Options options = tests::on_table(tests::with_clock(tests::new_table(table)));
   options.auto_renew = false;
   options.first_poll = options.longest_poll = 1ms;
