@@ -278,8 +278,8 @@ BOOST_AUTO_TEST_CASE(shared_library_exports_the_public_interface_alone) {
   for (const char* name :
        {"DdbMutex::lock(std::error_code&)", "AnyOf::lock(std::error_code&)",
         "::create_table(", "::table_exists(", "::list_locks(",
-        "::force_unlock(", "::guarded_write(", "::condition_check(",
-        "::to_item(", "::attributes_of(", "::layouts::lease\n",
+        "::force_unlock(", "::guarded_write(", "::condition_check", "::to_item",
+        "::attributes_of(", "::layouts::lease\n",
         "vtable for ddbmutex::v0::Error", "name_of(ddbmutex::v0::Loss)"}) {
     BOOST_TEST(has(ran.said, name), name);
   }
@@ -362,7 +362,8 @@ class Core {
   }
 
   // With these variables, this text in its config file, and nothing else.
-  std::string says(const std::string& variables, const std::string& table = "x",
+  std::string says(const std::string& variables,
+                   const std::string& table = "locks",
                    const std::string& config = "") const {
     home_.write(".aws/config", config);
     return shell("env -i HOME='" + home_.root.string() +
@@ -432,7 +433,7 @@ BOOST_AUTO_TEST_CASE(core_names_the_extra_that_is_missing) {
       {place + "AWS_USE_DUALSTACK_ENDPOINT=true", "", needs_endpoints},
   };
   for (const auto& [variables, config, wanted] : kRefused) {
-    const std::string said = Core::program().says(variables, "x", config);
+    const std::string said = Core::program().says(variables, "locks", config);
     BOOST_TEST(has(said, wanted), said);
   }
 }
@@ -664,8 +665,10 @@ BOOST_AUTO_TEST_CASE(layers_include_only_themselves_and_those_below) {
     }
   }
   BOOST_TEST(found > 300);
+  // Two files make a table of what the layers above them have.
   const std::vector<std::string> wanted = {
-      "ddbmutex.cpp includes extras/parts.hpp"};
+      "ddbmutex.cpp includes extras/parts.hpp",
+      "sigv4/parts.cpp includes sigv4/keys/sources.hpp"};
   BOOST_TEST(upwards == wanted, boost::test_tools::per_element());
 }
 
@@ -675,7 +678,7 @@ BOOST_AUTO_TEST_CASE(one_condition_alone_asks_whether_there_are_extras) {
   for (const std::string& file : all_sources()) {
     for (const std::string& line :
          all_matches(read_file(file), "^( *# *(?:if|el).*DDBMUTEX_.*)$")) {
-      if (all_matches(line, "(#ifndef DDBMUTEX_\\w+_HPP$)").empty()) {
+      if (all_matches(line, "(#ifndef DDBMUTEX_(?:\\w+_)?HPP$)").empty()) {
         conditions.push_back(file + ": " + line);
       }
     }
