@@ -180,7 +180,7 @@ void add_cases(const Words& words, const Words& regions,
 }
 
 std::vector<Case> read_cases() {
-  std::ifstream in(std::filesystem::path(__FILE__).parent_path() /
+  std::ifstream in(std::filesystem::path(__FILE__).parent_path().parent_path() /
                    "endpoint_cases.txt");
   std::vector<Case> cases;
   Words regions;

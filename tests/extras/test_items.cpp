@@ -261,7 +261,10 @@ Answer answer_of(Action action, int status, const std::string& body) {
   http.body = body;
   http.sent_at = BootTime(100s);
   http.received_at = BootTime(101s);
-  http.headers = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
+  http.headers =
+      "Server: Server\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\n"
+      "Content-Type: application/x-amz-json-1.0\r\n"
+      "x-amzn-RequestId: REQUEST1\r\n";
   return dynamodb::read_answer(action, std::move(http), kSigned,
                                reader_of(action));
 }
