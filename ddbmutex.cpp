@@ -48,11 +48,11 @@ struct detail::Wait::Impl {
   lock::Cancel cancel;
 };
 
-detail::Wait::Wait() : impl_(std::make_unique<Impl>()) {}
+detail::Wait::Wait() : impl(std::make_unique<Impl>()) {}
 detail::Wait::~Wait() = default;
 void detail::Wait::cancel() noexcept {
   const NoCancellation guard;
-  impl_->cancel.cancel();
+  impl->cancel.cancel();
 }
 
 // --- Options -----------------------------------------------------------------
@@ -361,8 +361,8 @@ bool DdbMutex::lock_within(nanoseconds time, detail::Wait* wait,
   lock::Result result;
   ErrorPtr error;
   const bool had_memory = sigv4::try_with_memory([&] {
-    result = impl->get().lock(time,
-                              wait != nullptr ? &wait->impl_->cancel : nullptr);
+    result =
+        impl->get().lock(time, wait != nullptr ? &wait->impl->cancel : nullptr);
     error = impl->error_of(result, "lock");
   });
   if (had_memory) {
@@ -385,9 +385,9 @@ void DdbMutex::renew(std::error_code& ec) {
   detail::run(impl_, ec, [](Impl& impl) { return impl.renew(nullptr); });
 }
 
-void DdbMutex::ensure(nanoseconds min_remaining, std::error_code& ec) {
+void DdbMutex::ensure(detail::MinRemaining min_remaining, std::error_code& ec) {
   detail::run(impl_, ec,
-              [&](Impl& impl) { return impl.ensure(min_remaining); });
+              [&](Impl& impl) { return impl.ensure(min_remaining.time); });
 }
 
 void DdbMutex::stop_renewing() noexcept {
@@ -428,15 +428,15 @@ bool DdbMutex::owns_lock() const noexcept {
 
 nanoseconds DdbMutex::remaining() const noexcept { return impl_->remaining(); }
 
-void DdbMutex::require(nanoseconds min_remaining) const {
+void DdbMutex::require(detail::MinRemaining min_remaining) const {
   detail::run(impl_, detail::throws(),
-              [&](Impl& impl) { return impl.require(min_remaining); });
+              [&](Impl& impl) { return impl.require(min_remaining.time); });
 }
 
-void DdbMutex::require(nanoseconds min_remaining,
+void DdbMutex::require(detail::MinRemaining min_remaining,
                        std::error_code& ec) const noexcept {
   detail::run(impl_, ec,
-              [&](Impl& impl) { return impl.require(min_remaining); });
+              [&](Impl& impl) { return impl.require(min_remaining.time); });
 }
 
 bool DdbMutex::in_danger() const noexcept {

@@ -336,12 +336,11 @@ Unreleased Table::Impl::unreleased(const lock::ReleaseOutcome& lock) const {
   return {name, error->code(), error->what()};
 }
 
-std::vector<Unreleased> Table::close(nanoseconds within) noexcept {
+std::vector<Unreleased> Table::close(detail::Timeout within) noexcept {
   const NoCancellation guard;
   std::vector<Unreleased> unreleased;
   if (impl_->unusable) return unreleased;
-  const BootTime deadline =
-      lock::add_saturating(BootClock::now(), detail::nanoseconds_of(within));
+  const BootTime deadline = lock::add_saturating(BootClock::now(), within.time);
   std::vector<lock::ReleaseOutcome> outcomes;
   retry_without_memory(deadline, [&] {
     lock::TableState& table = impl_->get();

@@ -104,8 +104,7 @@ struct AnyOfOptions {
 
 class AnyOf {
  public:
-  // Sends nothing.  Throws Error (bad_option) that names the wrong option.
-  // Without exceptions, the first operation fails with it.
+  // Sends nothing.  Throws an Error (bad_option) for a wrong option.
   explicit AnyOf(const AnyOfOptions& options);
   // Locks that it gave out stay held, and do not need it any more.
   ~AnyOf();
@@ -135,11 +134,9 @@ class AnyOf {
   // then is awaited, for up to request_timeout.  If a pass took all the time,
   // one item that it found is still tried.  A timeout of 0 or less is a
   // try_lock().
-  template <class Rep, class Period>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
-      const std::chrono::duration<Rep, Period>& timeout,
-      std::error_code& ec = detail::throws()) {
-    return lock_within(detail::nanoseconds_of(timeout), nullptr, ec);
+      detail::Timeout timeout, std::error_code& ec = detail::throws()) {
+    return lock_within(timeout.time, nullptr, ec);
   }
   template <class Clock, class Duration>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_until(
@@ -154,16 +151,14 @@ class AnyOf {
       const std::stop_token& stop, std::error_code& ec = detail::throws()) {
     return stoppable(detail::kForEver, stop, ec);
   }
-  template <class Rep, class Period>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
-      const std::chrono::duration<Rep, Period>& timeout,
-      const std::stop_token& stop, std::error_code& ec = detail::throws()) {
-    return stoppable(detail::nanoseconds_of(timeout), stop, ec);
+      detail::Timeout timeout, const std::stop_token& stop,
+      std::error_code& ec = detail::throws()) {
+    return stoppable(timeout.time, stop, ec);
   }
 #endif
 
-  // Ends the waits that are under way with Errc::cancelled.  Later waits are
-  // not affected.
+  // Ends current waits, but no later ones: Errc::cancelled.
   void cancel() noexcept;
 
   // How many items were accepted in the last pass that read the whole table,

@@ -15,8 +15,7 @@
 // drop it.
 //
 // Clients of lockclient and lease (and of ddblock, our own layout) judge a
-// lease by their own host's calendar: see TableOptions::calendar_margin, which
-// is 2 s in these layouts unless you set it.
+// lease by their own host's calendar: see TableOptions::calendar_margin.
 //
 // Clients of dynamolock and awslabs take a lock once they have seen its row
 // unchanged for its lease.  There, a program that tries only once does not get

@@ -66,9 +66,9 @@ bool Judge::has_noticed(const WatchedMutex& mutex) const {
          World::the().now() > process.answered + scheduling();
 }
 
-// Options::ttl: "With a shorter ttl, such a pause can let two hosts hold the
-// lock for up to 1.25 s - ttl / 8 ... If clocks are also off by 1 %, add 1 % of
-// the ttl; the total is never more than 1.25 s."
+// How long two hosts may hold the lock at once: "1.25 s less an eighth of the
+// `ttl` ... If both happen at their worst, up to 1 % of the `ttl` more is open,
+// but never more than 1.25 s in all."
 nanoseconds Judge::allowed_overlap(const WatchedMutex& owner) const {
   // Its claim counts from the request, which may be older than owned_since.
   const Host& host = *owner.process->host;
