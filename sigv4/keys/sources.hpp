@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
 // What the sources of keys share: their settings and one search.  Then the
-// sources of the core, from which parts.cpp makes a table.
+// sources of the core, from which core_parts.cpp makes a table.
 //
 // The outcome is `broken` for a profile that has no keys and has a source's
 // property without a value.  A search that went on would sign as the container

@@ -1,11 +1,10 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
 // The table of the core's own parts.
-#include "parts.hpp"
-
 #include <iterator>
 
-#include "keys/sources.hpp"
+#include "../parts.hpp"
+#include "sources.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
