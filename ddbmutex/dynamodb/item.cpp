@@ -170,15 +170,16 @@ class ItemReader {
   }
   Outcome read(std::string_view name, Value value, Attribute& attribute);
   void leave_out(std::string_view name) {
-    if (!left_out_) left_out_ = name;
+    if (left_out_.data() == nullptr) left_out_ = name;
   }
 
   Item& item_;
   const Wanted wanted_;
   std::size_t room_ = kMostOthers;
   std::size_t of_record_ = 0;
-  std::optional<std::string_view> left_out_;  // The first that did not fit.
-  std::optional<std::string_view> unwanted_;  // The first that is not wanted.
+  // Names; null as long as there is none.
+  std::string_view left_out_{};  // The first that did not fit.
+  std::string_view unwanted_{};  // The first that is not wanted.
 };
 
 Outcome ItemReader::read(std::string_view name, Value value,
@@ -200,7 +201,7 @@ bool ItemReader::add(std::string_view name, Value value) {
   const bool always = wanted_.is_of_record(name) || is_data(name);
   if (always && ++of_record_ > kMostOfRecord) return true;
   if (!always && !wanted_.others) {
-    if (!unwanted_) unwanted_ = name;
+    if (unwanted_.data() == nullptr) unwanted_ = name;
     return true;
   }
   Attribute& attribute = item_.emplace_back();
@@ -214,10 +215,10 @@ bool ItemReader::add(std::string_view name, Value value) {
 }
 
 void ItemReader::end() {
-  if (!left_out_ && item_.empty()) left_out_ = unwanted_;
-  if (!left_out_) return;
+  if (left_out_.data() == nullptr && item_.empty()) left_out_ = unwanted_;
+  if (left_out_.data() == nullptr) return;
   Attribute& attribute = item_.emplace_back();
-  attribute.name = *left_out_;
+  attribute.name = left_out_;
   attribute.type = Type::unread;
 }
 
