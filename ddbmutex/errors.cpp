@@ -217,7 +217,7 @@ ErrorPtr error_of(const Answer& answer, const std::string& cannot,
                   const std::string& endpoint) {
   const bool no_table = answer.fault == Fault::no_table;
   return error_of(answer, cannot, endpoint,
-                  no_table ? " (Table::create() creates it)" : "");
+                  no_table ? " (create_table() creates it)" : "");
 }
 
 ErrorPtr error_of(const Answer& answer, const std::string& cannot,

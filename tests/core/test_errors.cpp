@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(failures_are_told_in_these_words) {
       {"no table",
        lock_refused_by(400, "ResourceNotFoundException",
                        "Requested resource not found"),
-       kAt + "no such table: Requested resource not found (Table::create() "
+       kAt + "no such table: Requested resource not found (create_table() "
              "creates it) (request ID)"},
       {"failure of the service in an answer that breaks off", lock_before([] {
          Reply cut = Reply::error(500, "{}");

@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(refusal_without_a_part_number_does_not_blame_the_lock) {
   x.gate.once("GetItem", fails_with("ResourceNotFoundException"));
   const auto error = error_of([&] { x.table->inspect("any"); });
   BOOST_TEST_REQUIRE(error.has_value());
-  BOOST_TEST(has(error->what(), "(Table::create() creates it)"), error->what());
+  BOOST_TEST(has(error->what(), "(create_table() creates it)"), error->what());
 }
 
 // --- Retries ------------------------------------------------------

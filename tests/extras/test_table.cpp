@@ -100,7 +100,7 @@ Options kept_on(const std::shared_ptr<Table>& table,
   return options;
 }
 
-// What list() reports, by name and sort value.
+// What list_locks() reports, by name and sort value.
 template <class... Where>
 std::map<std::string, LockInfo> listed(Table& table, const Where&... where) {
   std::map<std::string, LockInfo> all;
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(create_changes_no_table_that_it_has_not_made) {
   const struct {
     std::vector<Reply> replies;
     CleanUp clean_up;
-    std::string outcome;  // What is sent; what create() returns.
+    std::string outcome;  // What is sent; what create_table() returns.
   } rows[] = {
       // It is there, is being changed or made; another was faster.
       {{table_is("ACTIVE")}, usual, look},
@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_does_not_exist) {
   BOOST_TEST(table.stats().requests() == 1u);
 }
 
-// Until the deadline, which is a minute for create().
+// Until the deadline, which is a minute for create_table().
 BOOST_AUTO_TEST_CASE(passing_state_that_lasts_is_told_at_the_deadline) {
   for (const std::string status : {"CREATING", "DELETING"}) {
     ScriptedServer server(
@@ -736,7 +736,7 @@ BOOST_DATA_TEST_CASE(force_deletes_no_row_that_bears_a_token, kEngines, kind) {
     untold.token = 0;
     BOOST_TEST(!force_unlock(table, untold));
     BOOST_TEST(!table.inspect(name).released);
-    // A LockInfo from list() works, too.
+    // A LockInfo from list_locks() works, too.
     BOOST_TEST(force_unlock(table, listed(table).at(name)));
     const LockInfo left = table.inspect(name);
     BOOST_TEST(left.released);

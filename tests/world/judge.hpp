@@ -66,7 +66,7 @@
 //   cancel(), close() and destructors end waits  check_cancel()
 //   every call reports a table with another      check_key()
 //     key, and asks it no more
-//   list() tells each lock, once                 check_list()
+//   list_locks() tells each lock, once           check_list()
 //   after close() no mutex holds a lock, and it  check_closed()
 //     says which rows it could not release
 //   an item that is no lock is never taken, and  check_odd()

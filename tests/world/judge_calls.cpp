@@ -174,8 +174,9 @@ void Judge::check_cancel(const Call& call, const Result& result) {
 
 // --- Tables ------------------------------------------------------------------
 
-// "Until exists() or create() finds the key right, locks, inspect(), list() and
-// force_unlock() fail with wrong_table and send nothing."
+// "Until table_exists() or create_table() finds the key right, locks,
+// inspect(), list_locks() and force_unlock() fail with wrong_table and send
+// nothing."
 void Judge::check_key(const Call& call, const Result& result) {
   if (!plan_.has_wrong_key() || call.table == nullptr) return;
   const bool is_told = result.code == Errc::wrong_table;
