@@ -494,6 +494,7 @@ const std::string kKeys = "sigv4/README.md";
 const Words kPages = {kReadme,
                       kLock,
                       kKeys,
+                      "extras/README.md",
                       "examples/README.md",
                       "tests/README.md",
                       "packaging/README.md",
@@ -634,6 +635,38 @@ BOOST_AUTO_TEST_CASE(variables_on_the_page_are_those_that_are_read) {
   BOOST_TEST(
       as_set(all_matches(read_file(kKeys), "`(AWS_[A-Z0-9_]+)`")) == read,
       boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(tables_of_files_name_every_file_and_no_other) {
+  const std::map<std::string, Words> folders_of = {
+      {kLock, {".", "ddbmutex", "ddbmutex/lock", "ddbmutex/dynamodb"}},
+      {kKeys, {"sigv4", "sigv4/keys", "extras/keys"}},
+      {"extras/README.md", {"extras"}},
+      {"tests/README.md", {"tests/core", "tests/extras"}}};
+  for (const auto& [page, folders] : folders_of) {
+    std::string files;
+    for (const std::string& folder : folders) {
+      for (const std::string& file : files_in(folder)) {
+        files += fs::path(file).filename().string() + "\n";
+      }
+    }
+    std::string row;  // All rows as one regular expression.
+    for (const std::string& cell :
+         all_matches(read_file(page), "^\\| (`[^|]+) \\|")) {
+      for (const std::string& name :
+           all_matches(cell, "([\\w*]+[.](?:[*]|[ch]pp))`")) {
+        const std::string expression =
+            replaced(replaced(name, "[.]", "[.]"), "[*]", ".*");
+        row += "|" + expression;
+        BOOST_TEST(!all_matches(files, "^(" + expression + ")$").empty(),
+                   page << " names " << name);
+      }
+    }
+    for (const std::string& file : all_matches(files, "^(.*[.][ch]pp)$")) {
+      BOOST_TEST(!all_matches(file, "^(" + row.substr(1) + ")$").empty(),
+                 page << " lacks " << file);
+    }
+  }
 }
 
 // --- The code ----------------------------------------------------------------
