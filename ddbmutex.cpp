@@ -115,7 +115,7 @@ ErrorPtr check(const Options& options, const TableOptions& table) {
     return bad;
   }
   if (ErrorPtr bad = check_times(options)) return bad;
-  if (ErrorPtr bad = detail::check_for_rows(options, table)) return bad;
+  if (ErrorPtr bad = detail::check_for_layout(options, table)) return bad;
   return detail::check_stored(options, table);
 }
 

@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The options that depend on the layout: their defaults, their checks, and what
-// they make of a RowPolicy.
+// The options that depend on the layout: their defaults, their checks, and how
+// they fill a RowPolicy.
 #include "row_options.hpp"
 
 #include <chrono>
@@ -39,7 +39,7 @@ void set_row_defaults(TableOptions& table) {
   }
 }
 
-ErrorPtr check_rows(const TableOptions& table) {
+ErrorPtr check_margin(const TableOptions& table) {
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
   if (margin < milliseconds(0) || margin > std::chrono::hours(24)) {
     const std::string problem = sigv4::join(
@@ -57,7 +57,7 @@ bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table) {
   return keep_row.value_or(defaults_of(table).keeps_rows);
 }
 
-ErrorPtr check_for_rows(const Options& options, const TableOptions& table) {
+ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
   if (is_ddblock(table)) return nullptr;
   const lock::RowFormat::Defaults& defaults = defaults_of(table);
   if (options.fencing) {

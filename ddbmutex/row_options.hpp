@@ -4,7 +4,7 @@
 // its row.
 //
 //   set_row_defaults(table_options);
-//   if (ErrorPtr bad = check_rows(table_options)) return bad;
+//   if (ErrorPtr bad = check_margin(table_options)) return bad;
 //   set_row_policy(target.policy, options, table_options);
 //
 // Pure functions; any thread may call them.
@@ -29,14 +29,14 @@ inline bool is_ddblock(const TableOptions& table) {
   return table.rows == &lock::kDdblock;
 }
 
-// What is wrong with options that the layout decides about.
-ErrorPtr check_rows(const TableOptions& table);
+// What is wrong with calendar_margin.
+ErrorPtr check_margin(const TableOptions& table);
 
 // Whether a release keeps the row, by Options::keep_row.
 bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table);
 
 // Refuses options that a layout of another library has no room for.
-ErrorPtr check_for_rows(const Options& options, const TableOptions& table);
+ErrorPtr check_for_layout(const Options& options, const TableOptions& table);
 
 // Sets what depends on the layout.  REQUIRES: the rest of the policy is set.
 void set_row_policy(lock::RowPolicy& policy, const Options& options,

@@ -63,12 +63,9 @@ struct Checker {
   // Adds the name of an attribute.  `data` may be removed, but not set, because
   // another option sets it.
   ErrorPtr add(const std::string& name, bool removed) {
-    const char* const why = detail::name_problem(name);
+    const std::string why = detail::bad_name(name);
+    if (!why.empty()) return bad(why);
     const std::string quoted = sigv4::in_quotes(name);
-    if (*why != '\0') {
-      return bad(sigv4::join(
-          {"a name that is ", why, name.empty() ? "" : ": " + quoted}));
-    }
     if (!seen.insert(name).second) return bad(quoted + " is given twice");
     if (lock::is_record_attribute(*table.rows, name) &&
         !(removed && name == lock::kDataAttribute)) {
@@ -115,6 +112,13 @@ const char* name_problem(const std::string& name) {
   return name.empty()
              ? "empty"
              : text_problem(name, kLongestName, "longer than 255 bytes");
+}
+
+std::string bad_name(const std::string& name) {
+  const char* const problem = name_problem(name);
+  if (*problem == '\0') return {};
+  return sigv4::join({"a name that is ", problem,
+                      name.empty() ? "" : ": " + sigv4::in_quotes(name)});
 }
 
 bool parse_item(const std::string& text, Item& item) {

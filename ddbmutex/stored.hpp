@@ -31,6 +31,8 @@ ErrorPtr check_changes(const Changes& changes, const TableOptions& table);
 
 // Why DynamoDB would refuse the name of an attribute; "" if it would not.
 const char* name_problem(const std::string& name);
+// The same as a whole, with the name: `a name that is not UTF-8: "x"`.
+std::string bad_name(const std::string& name);
 
 // Reads a text as an item.  False if it is none, or if it has more than is read
 // (see read_item()).  An empty text is an empty item.

@@ -23,6 +23,7 @@
 #include "impl.hpp"
 #include "lock/renewer.hpp"
 #include "row_options.hpp"
+#include "stored.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -49,8 +50,8 @@ bool is_table_name(std::string_view name) {
 
 const char* attribute_problem(const lock::RowFormat& rows,
                               const std::string& name) {
-  if (name.empty() || name.size() > 255) return "not 1 to 255 bytes long";
-  if (!sigv4::is_utf8(name)) return "not UTF-8";
+  const char* const problem = detail::name_problem(name);
+  if (*problem != '\0') return problem;
   return lock::is_record_attribute(rows, name)
              ? "the lock has an attribute of this name"
              : "";
@@ -82,7 +83,7 @@ const char* credentials_problem(const Credentials& keys) {
 }
 
 ErrorPtr check(const TableOptions& options) {
-  if (ErrorPtr bad = detail::check_rows(options)) return bad;
+  if (ErrorPtr bad = detail::check_margin(options)) return bad;
   const lock::RowFormat& rows = *options.rows;
   if (!is_table_name(options.name)) {
     const std::string text = sigv4::in_quotes(options.name) +

@@ -166,12 +166,8 @@ struct AttributeChecker {
   }
 
   ErrorPtr add_name(const std::string& name, Names& names) const {
-    const char* const why = detail::name_problem(name);
-    if (*why != '\0') {
-      return bad(
-          sigv4::join({"a name that is ", why,
-                       name.empty() ? "" : ": " + sigv4::in_quotes(name)}));
-    }
+    const std::string why = detail::bad_name(name);
+    if (!why.empty()) return bad(why);
     return names.insert(name).second
                ? nullptr
                : bad(sigv4::in_quotes(name) + " is given twice");
