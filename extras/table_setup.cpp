@@ -112,7 +112,7 @@ struct Pauses {
         BootClock::now() + backoff.next(kPauses, context.budget.random_share());
     sigv4::wait_until(std::min(context.deadline, until), context.waker);
     if (context.waker->woken()) {
-      dynamodb::give_up(last, true);
+      dynamodb::set_cancelled(last);
       return false;
     }
     return BootClock::now() < context.deadline;

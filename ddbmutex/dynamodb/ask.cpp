@@ -1,6 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// ask() sends a request and retries it; all else is built on it.
+// ask() sends a request and retries it.  The other calls use it.
 #include "ask.hpp"
 
 #include <algorithm>
@@ -18,10 +18,9 @@ namespace dynamodb {
 
 using std::chrono::nanoseconds;
 
-void give_up(Answer& answer, bool cancelled) {
-  answer.fault = cancelled ? Fault::cancelled : Fault::timed_out;
-  answer.message = cancelled ? "cancelled before another request was sent"
-                             : "the deadline has passed";
+void set_cancelled(Answer& answer) {
+  answer.fault = Fault::cancelled;
+  answer.message = "cancelled before another request was sent";
 }
 
 Answer ask(const CallContext& context, Action action, std::string_view body,
@@ -37,10 +36,14 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
   for (bool is_retry = false;; is_retry = true) {
     const BootTime now = BootClock::now();
     if (!begun) begun = now;
-    const bool woken = context.waker != nullptr && context.waker->woken();
-    if (woken || now >= context.deadline) {
-      // At the deadline the last transient fault says more than timed_out.
-      if (!is_retry || woken) give_up(answer, woken);
+    if (context.waker != nullptr && context.waker->woken()) {
+      set_cancelled(answer);
+      return answer;
+    }
+    if (now >= context.deadline) {
+      if (is_retry) return answer;  // It has the last transient fault.
+      answer.fault = Fault::timed_out;
+      answer.message = "the deadline has passed";
       return answer;
     }
     answer = context.client.call(

@@ -42,8 +42,8 @@ struct CallContext {
 
 // Sends the request until its answer has no transient fault.  If the deadline
 // passes first, the answer has the last transient fault, or timed_out if there
-// was none.  If the waker is woken first, it has `cancelled`.  A page that is
-// too large is not requested again, because it would be as large.
+// was none.  If the waker is woken first, the fault is `cancelled`.  A page
+// that is too large is not requested again, because it would be as large.
 // `maybe_applied` (may be null) is set to whether an attempt before the last
 // may have been applied.
 Answer ask(const CallContext& context, Action action, std::string_view body,
@@ -61,8 +61,8 @@ void explain_wrong_key(const CallContext& context, std::string_view table,
                        const std::string& key, const std::string& sort_key,
                        Answer& answer);
 
-// Sets the fault and its message to `cancelled` or timed_out.
-void give_up(Answer& answer, bool cancelled);
+// Sets the fault `cancelled`, and its message.
+void set_cancelled(Answer& answer);
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -2,7 +2,9 @@
 
 // Reads a profile's files, finds keys in them, and refuses a profile whose
 // source is an extra, or has no value.
+#include <chrono>
 #include <initializer_list>
+#include <memory>
 
 #include "../text.hpp"
 #include "sources.hpp"
@@ -24,12 +26,6 @@ constexpr const char* kSources[] = {
     "sso_account_id",     "sso_role_name",
     "aws_access_key_id",  "aws_secret_access_key",
     "credential_process", "login_session"};
-
-// The same as keys_in_file(), but without a reason if there are no keys.
-KeyOutcome keys_in_own_file(const Profile& profile, const ProfileFile& file) {
-  KeyOutcome outcome = keys_in_file(profile, file);
-  return outcome.state == State::none ? KeyOutcome() : outcome;
-}
 
 KeyOutcome refuse_first_of(const Profile& profile,
                            std::initializer_list<const char*> properties) {
@@ -76,16 +72,16 @@ KeyOutcome refuse_part_of_sign_on(Search& search) {
 }
 
 KeyOutcome keys_in_credentials_file(Search& search) {
-  return keys_in_own_file(*search.profile, search.profile->credentials);
+  return keys_in_file(*search.profile, search.profile->credentials);
 }
 
 KeyOutcome keys_in_config_file(Search& search) {
-  return keys_in_own_file(*search.profile, search.profile->config);
+  return keys_in_file(*search.profile, search.profile->config);
 }
 
 // The search must not go on to the container or the instance if a source is
-// configured without a value.  (A template writes no value if
-// its variable is not set.)
+// configured without a value.  (A template writes no value if its variable is
+// not set.)
 KeyOutcome check_profile(Search& search) {
   const Profile& profile = *search.profile;
   for (const char* property : kSources) {
@@ -117,12 +113,10 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
     const auto* found = file.find("profile", profile.name, name);
     return found != nullptr ? *found : std::string_view();
   };
-  KeyOutcome outcome =
-      file.has("profile", profile.name)
-          ? judged({value(names.id), value(names.secret), value(names.token),
-                    value("aws_account_id")},
-                   place, names)
-          : no_keys({"no ", place});
+  KeyOutcome outcome = judged({value(names.id), value(names.secret),
+                               value(names.token), value("aws_account_id")},
+                              place, names);
+  if (outcome.state == State::none) return {};
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;
 }

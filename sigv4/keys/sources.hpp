@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// What the sources of keys share: their settings and one search.  Then the
-// sources of the core, from which core_parts.cpp makes a table.
+// The sources of keys: the settings that they share, one search, and the
+// sources of the core, which core_parts.cpp puts into a table.
 //
 // The outcome is `broken` for a profile that has no keys and has a source's
 // property without a value.  A search that went on would sign as the container
@@ -72,9 +72,8 @@ inline KeyOutcome blocked(Search& search, Pieces reason) {
   return broken_keys(reason);
 }
 
-// --- The sources, in their order
-// -----------------------------------------------
-//
+// --- The sources, in their order ---------------------------------------------
+
 // Those of a profile return `none` without a reason if the profile does not
 // configure them.  Those that are "not a source" give no keys, but may end the
 // search.
@@ -102,8 +101,7 @@ KeyOutcome check_profile(Search& search);
 KeyOutcome keys_of_container(Search& search);
 KeyOutcome keys_of_instance(Search& search);
 
-// --- What they are made of
-// -----------------------------------------------------
+// --- What they are made of ---------------------------------------------------
 
 // Asks only the sources of profiles, for the keys of search.profile, which is
 // the source_profile of another one.
@@ -111,7 +109,7 @@ KeyOutcome keys_of_source_profile(Search& search);
 
 // The profile's aws_access_key_id, aws_secret_access_key and, if set,
 // aws_session_token and aws_account_id in that file.  After a minute they
-// should be read again.
+// should be read again.  `none` without a reason if it has no keys there.
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
 
 }  // namespace sigv4
