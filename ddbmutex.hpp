@@ -52,12 +52,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <mutex>  // For your guards.
 #include <optional>
 #include <string>
 #include <system_error>
 #include <type_traits>
-#include <utility>
 #include <vector>
 #if __has_include(<version>)
 #include <version>
@@ -90,7 +89,7 @@ class RowFormat;
 
 namespace detail {
 
-struct Inside;  // Gives the extras what is inside.
+struct Inside;  // Lets the extras reach what is inside.
 
 // The default `ec`: a call that gets it throws its errors, and never changes
 // it.  (A program and a shared library could each have a copy of a variable.)
@@ -479,11 +478,12 @@ struct TableOptions {
   // deleted.  Those of extras/layouts.hpp are called the shared layouts.
   const lock::RowFormat* rows = nullptr;
   // By how much clocks of hosts with programs of another library may be off
-  // from DynamoDB's, in layout ddblock and shared layouts that say so: 0 to a
-  // day.  A host whose clock is off by more may take held locks, or lose its
-  // own: see "Wall clocks" in ddbmutex/README.md.  More than 0 needs the Date
-  // of DynamoDB's answers (else Errc::not_supported).  Default: 0 in layout
-  // ddblock, for a table that only this library uses; 2 s in shared layouts.
+  // from DynamoDB's, in layouts whose rows say when a lease ends (ddblock,
+  // lockclient, lease): 0 to a day.  A host whose clock is off by more may take
+  // held locks, or lose its own: see "Wall clocks" in ddbmutex/README.md.  More
+  // than 0 needs the Date of DynamoDB's answers (else Errc::not_supported).
+  // Default: 0 in layout ddblock, for a table that only this library uses; 2 s
+  // in the other two.
   std::optional<std::chrono::milliseconds> calendar_margin{};
 };
 
@@ -544,8 +544,8 @@ enum class Errc {
   expired_keys,      // permission_denied
   access_denied,     // permission_denied: the keys may not do this.
   no_table,          // no_such_file_or_directory
-  wrong_table,       // invalid_argument: its key is not as the options say; to
-                     // find out that it is now, call table_exists().
+  wrong_table,       // invalid_argument: its key is not as the options say.
+                     // table_exists() looks again.
   unready_table,     // device_or_resource_busy: being created or deleted,
                      // archived, without its encryption key, ...
   replicated_table,  // invalid_argument: eventually consistent replicas.
@@ -628,7 +628,7 @@ struct LockInfo {
   bool keep_row = false;
   std::string uuid;  // New for every acquisition from the table.
   std::string owner;
-  std::chrono::milliseconds lease{0};  // 0 if another client's does not say.
+  std::chrono::milliseconds lease{0};  // 0 if another client's has none.
   // When the lease ends, calendar_margin included, since 1970.  After the year
   // 2096 if the row does not say; 0 if it was released.
   std::chrono::nanoseconds expires{0};

@@ -18,7 +18,6 @@
 #include "../sigv4/parts.hpp"
 #include "../sigv4/process.hpp"
 #include "../sigv4/thread.hpp"
-#include "dynamodb/answer.hpp"
 #include "dynamodb/client.hpp"
 #include "dynamodb/endpoint.hpp"
 #include "errors.hpp"

@@ -13,6 +13,7 @@
 #include "../ddbmutex/impl.hpp"
 #include "../ddbmutex/lock/mutex.hpp"
 #include "../ddbmutex/lock/queue.hpp"
+#include "../ddbmutex/lock/renewer.hpp"
 #include "../ddbmutex/lock/requests.hpp"
 #include "../ddbmutex/lock/row.hpp"
 #include "transact.hpp"

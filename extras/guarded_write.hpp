@@ -5,8 +5,7 @@
 //
 //   #include "extras/guarded_write.hpp"
 //
-//   ddbmutex::guarded_write(mutex, R"([{"Put": {"TableName": "orders",
-//   ...}}])");
+//   ddbmutex::guarded_write(mutex, R"([{"Put": {"TableName": ...}}])");
 //
 // Thread safety and errors: as for the calls of DdbMutex.
 #ifndef DDBMUTEX_GUARDED_WRITE_HPP

@@ -1,5 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
+// The table of all parts.  sigv4/keys/core_parts.cpp has the core's.
 #include "parts.hpp"
 
 #include <iterator>

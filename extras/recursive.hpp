@@ -4,6 +4,8 @@
 // that thread may unlock it, as often.  Locking again fails with lease_lost if
 // the lock was lost meanwhile.  A forked child needs one of its own.
 //
+//   #include "extras/recursive.hpp"
+//
 //   ddbmutex::RecursiveMutex mutex("nightly-report");
 //   std::lock_guard guard(mutex);
 //   mutex->require(std::chrono::seconds(5));

@@ -1,10 +1,11 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// stored.hpp: attributes with types, for those that prefer them to the JSON of
-// Options::item.
+// stored.hpp: attributes with types, for programs that prefer them to the JSON
+// of Options::item.
 //
 //   #include "extras/stored.hpp"
 //
+//   using Type = ddbmutex::Attribute::Type;
 //   options.item = ddbmutex::to_item({{"state", Type::string, "new"}});
 //   for (const auto& attribute : ddbmutex::attributes_of(info.item)) ...
 //

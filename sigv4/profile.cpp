@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "parts.hpp"
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -22,7 +22,6 @@
 #include "profile_parser.hpp"
 #include "secret.hpp"
 #include "settings.hpp"
-#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -8,8 +8,8 @@
 //
 // requests.cpp writes the requests of all layouts; a layout says what differs.
 // ddblock is ours (ddblock.cpp).  The others are those of other libraries
-// (layouts.cpp), so that a table can be shared with their programs: they see
-// our locks, and we see theirs.
+// (extras/layouts.cpp), so that a table can be shared with their programs: they
+// see our locks, and we see theirs.
 //
 // Thread safety: layouts are constants.
 #ifndef DDBMUTEX_ROW_FORMAT_HPP
@@ -17,7 +17,6 @@
 
 #include <string_view>
 
-#include "../../sigv4/text.hpp"
 #include "../dynamodb/item.hpp"
 #include "row.hpp"
 

@@ -1,5 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
+// Counts the turns that a waiter misses, and remembers which locks are left to
+// other hosts.
 #include "turns.hpp"
 
 #include <iterator>
@@ -49,7 +51,8 @@ BootTime TurnsOfOthers::left_until(const RowTarget& place) const {
   return found == left_until_.end() ? BootTime::min() : found->second;
 }
 
-// Looks at all only when there are twice as many as after the last time.
+// Looks at all locks only when they are twice as many as after the last time,
+// so that leave() stays fast.
 void TurnsOfOthers::forget_past(BootTime now) {
   if (left_until_.size() < 2 * cleared_at_) return;
   for (auto one = left_until_.begin(); one != left_until_.end();) {

@@ -5,8 +5,8 @@
 //
 // A waiter that has missed a turn says so in the row.  The holder learns of it
 // with the answer to its release, and leaves the next turn to others: it does
-// not ask for the lock for one to two times longest_poll.  The
-// locks that nobody waits for cost nothing.
+// not ask for the lock for one to two times longest_poll.  A lock that nobody
+// waits for costs no request more.
 #ifndef DDBMUTEX_TURNS_HPP
 #define DDBMUTEX_TURNS_HPP
 

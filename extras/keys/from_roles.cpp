@@ -17,7 +17,6 @@
 // that have expired, too long a session.  They are transient (`failed`) if the
 // request may succeed later; also if the identity provider could not be asked,
 // or the source has no keys at the moment.
-
 #include <array>
 #include <list>
 #include <utility>

@@ -9,8 +9,8 @@
 // and HOME alone.
 //
 // The program gets SIGTERM, and soon after SIGKILL, if its time is up or nobody
-// waits for it any more.  The processes that it has started get
-// neither.  Nobody waits for them, even if they have its stdout open.
+// waits for it any more.  The processes that it has started get neither.
+// Nobody waits for them, even if they have its stdout open.
 #ifndef DDBMUTEX_SIGV4_PROGRAM_HPP
 #define DDBMUTEX_SIGV4_PROGRAM_HPP
 

@@ -1,5 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
+// Finds the endpoint of STS and signs what is sent to it.
 #include "sts.hpp"
 
 #include "../../sigv4/text.hpp"

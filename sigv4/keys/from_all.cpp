@@ -1,7 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The search that walks the list of sources, and the sources that need no file
-// of their own.
+// Asks the sources one after the other.  Sources of a few lines are here too.
 #include "from_all.hpp"
 
 #include <memory>
