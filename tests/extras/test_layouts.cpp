@@ -588,7 +588,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 // --- Options ---------------------------------------------------------------
 
-BOOST_AUTO_TEST_SUITE(layout_options)
+BOOST_AUTO_TEST_SUITE(row_options)
 
 namespace {
 
