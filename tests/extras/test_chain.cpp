@@ -5,8 +5,10 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -21,6 +23,7 @@
 #include "extras/keys/profile_grammar.hpp"
 #include "extras/parts.hpp"
 #include "sigv4/keys/from_json.hpp"
+#include "sigv4/parts.hpp"
 #include "sigv4/profile.hpp"
 #include "sigv4/secret.hpp"
 #include "sigv4/text.hpp"
@@ -119,6 +122,27 @@ struct Full : Site {
 };
 
 }  // namespace
+
+// Or the core would sign with keys of a source that is asked later with extras.
+BOOST_AUTO_TEST_CASE(sources_of_the_core_have_the_same_order_with_extras) {
+  const auto sources_of = [](const Parts& parts) {
+    std::vector<KeyOutcome (*)(Search&)> all;
+    for (std::size_t i = 0; i < parts.source_count; ++i) {
+      all.push_back(parts.sources[i].keys_of);
+    }
+    return all;
+  };
+  const auto all = sources_of(all_parts());
+  std::size_t found = 0;
+  auto last = all.begin();
+  for (const auto source : sources_of(core_parts())) {
+    if (std::find(all.begin(), all.end(), source) == all.end()) continue;
+    last = std::find(last, all.end(), source);
+    BOOST_TEST((last != all.end()));
+    ++found;
+  }
+  BOOST_TEST(found == 9u);
+}
 
 // Each step removes the source that was found before.
 BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
