@@ -38,6 +38,17 @@ void read_flag(const Environment& environment, const char* variable,
   }
 }
 
+// Whether the URL may be AWS's dual-stack endpoint.  In all partitions, its
+// domain begins with "api".
+bool may_be_dual_stack(const std::string& url, Service service,
+                       std::string_view region) {
+  std::string host(parts_of(normal_url(url)).authority);
+  std::transform(host.begin(), host.end(), host.begin(), lower_case);
+  const std::string usual = join({name_of(service), ".", region, ".api."});
+  return sigv4::begins_with(host, usual) ||
+         sigv4::begins_with(host, "search-" + usual);
+}
+
 }  // namespace
 
 bool instance_is_disabled(const Environment& environment) {
@@ -144,6 +155,12 @@ void find_usual_endpoint(Service service, const Setting& region,
                                : ", which asks for FIPS",
                      kNeedsEndpoints});
     endpoint.region.clear();
+    return;
+  }
+  if (may_be_dual_stack(endpoint.url.value, service, name)) {
+    endpoint.error =
+        sigv4::join({endpoint.url.source, " names a dual-stack endpoint of AWS",
+                     kNeedsEndpoints});
     return;
   }
   endpoint.endpoint = endpoint.url ? endpoint.url.value

@@ -6,7 +6,8 @@
 //
 // A setting that asks for a part that is not there ends with an error that
 // names the setting and the extra.  Requests are never signed with other keys,
-// or sent to another endpoint, than with all parts.
+// or sent to another endpoint, than with all parts; except that without
+// use_account(), the region's endpoint stands for the account's own.
 #ifndef DDBMUTEX_SIGV4_PARTS_HPP
 #define DDBMUTEX_SIGV4_PARTS_HPP
 

@@ -46,8 +46,8 @@ std::string strange_name() {
 std::string flaw_of_property(std::string_view text) {
   const std::size_t mark = text.find_first_of(":=");
   if (mark == text.npos) return "a property without '='";
-  if (mark == 0) return "a property without a name";
-  return text[mark] == '=' ? "" : join({"a ':' before the '='", kNeedsKeys});
+  if (text[mark] == ':') return join({"a ':' before the '='", kNeedsKeys});
+  return mark == 0 ? "a property without a name" : "";
 }
 
 // All members return what is wrong; empty if nothing is.

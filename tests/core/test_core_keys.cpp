@@ -225,9 +225,11 @@ BOOST_AUTO_TEST_CASE(heading_that_may_be_another_profiles_is_refused) {
     BOOST_TEST(has(text, kNeedsKeys), text);
   }
   const Home home;
-  home.write(".aws/config", "[default]\nregion: eu-west-1\n");
-  BOOST_TEST(has(home.target(),
-                 ", line 2: a ':' before the '='" + std::string(kNeedsKeys)));
+  for (const char* line : {"region: eu-west-1", ":region = eu-west-1"}) {
+    home.write(".aws/config", std::string("[default]\n") + line + "\n");
+    BOOST_TEST(has(home.target(),
+                   ", line 2: a ':' before the '='" + std::string(kNeedsKeys)));
+  }
 }
 
 // --- What it refuses: endpoints
@@ -274,6 +276,20 @@ BOOST_AUTO_TEST_CASE(flag_of_a_special_endpoint_is_refused) {
     BOOST_TEST(home.target() ==
                "endpoint: " + home.property(one.property) + rest);
   }
+}
+
+// All extras refuse it too, unless a flag asks for it.
+BOOST_AUTO_TEST_CASE(url_of_a_dual_stack_endpoint_is_refused) {
+  const Home home;
+  for (const char* url : {"https://dynamodb.eu-west-1.api.aws",
+                          "https://Search-DynamoDB.EU-west-1.api.aws/"}) {
+    BOOST_TEST(home.target({"eu-west-1", url, {}}) ==
+               "endpoint: option endpoint names a dual-stack endpoint of AWS" +
+                   std::string(kNeedsEndpoints));
+  }
+  BOOST_TEST(
+      has(home.target({"us-east-1", "https://dynamodb.eu-west-1.api.aws", {}}),
+          "us-east-1 https://"));
 }
 
 BOOST_AUTO_TEST_CASE(region_of_another_partition_or_with_fips_is_refused) {
