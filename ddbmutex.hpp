@@ -104,12 +104,13 @@ std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration,
     std::chrono::nanoseconds of_nan = std::chrono::nanoseconds::zero()) {
   using std::chrono::nanoseconds;
-  const double nano =
-      std::chrono::duration<double, std::nano>(duration).count();
+  // In floating point, because a count times std::ratio::num may overflow.
+  using Nanoseconds = std::chrono::duration<long double, std::nano>;
+  const Nanoseconds nano(duration);
   if (nano != nano) return of_nan;
-  if (nano <= 0) return nanoseconds::zero();
-  if (nano >= 9.2e18) return kForEver - nanoseconds(1);
-  return std::chrono::ceil<nanoseconds>(duration);
+  if (nano <= nanoseconds::zero()) return nanoseconds::zero();
+  if (nano.count() >= 9.2e18L) return kForEver - nanoseconds(1);
+  return std::chrono::ceil<nanoseconds>(nano);
 }
 
 template <class Clock, class Duration>

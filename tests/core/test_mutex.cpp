@@ -482,6 +482,9 @@ BOOST_AUTO_TEST_CASE(durations_saturate_and_are_rounded_up) {
   BOOST_TEST((nanoseconds_of(Pico(1001)) == 2ns));
   BOOST_TEST((nanoseconds_of(duration<double>(0.25)) == 250ms));
   BOOST_TEST((nanoseconds_of(100 * 365 * 24h) == 100 * 365 * 24h));
+  // Its count times 7e9 would overflow.
+  using Odd = duration<std::int64_t, std::ratio<7, 11>>;
+  BOOST_TEST((nanoseconds_of(Odd(11'000'000'000)) == 7'000'000'000s));
 }
 
 namespace {
