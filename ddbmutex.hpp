@@ -645,7 +645,9 @@ struct LockInfo {
   std::optional<std::chrono::milliseconds> age{};
   std::uint64_t token = 0;  // 0 unless the row is a kept one.
   std::optional<std::string> data{};
-  std::string item{};  // All other attributes, as in Options; or empty.
+  // All other attributes, as in Options; or empty.  Values of types that this
+  // library does not know are left out, and are no `problem`.
+  std::string item{};
   // Why the item is not a lock, or that it is too large to be read: then
   // everything above but name and sort_value is empty, and inspect() reports
   // bad_record, too.  Otherwise: the first attribute that was left out, if any.

@@ -28,10 +28,11 @@ struct Search;
 
 // The ends of error texts, after the name of a setting.
 inline constexpr char kNeedsKeys[] =
-    ", which needs extras/keys (compile the extras with -DDDBMUTEX_EXTRAS)";
-inline constexpr char kNeedsEndpoints[] =
-    ", which needs extras/endpoints (compile the extras with "
+    ", which needs extras/keys (compile ddbmutex_all.cpp, or all sources with "
     "-DDDBMUTEX_EXTRAS)";
+inline constexpr char kNeedsEndpoints[] =
+    ", which needs extras/endpoints (compile ddbmutex_all.cpp, or all sources "
+    "with -DDDBMUTEX_EXTRAS)";
 
 enum class SourceOf { process, profile, host };
 

@@ -152,8 +152,8 @@ BOOST_AUTO_TEST_CASE(source_that_is_an_extra_is_refused_in_its_turn) {
                                   std::string(property) + " = x\n" + kPair);
     const std::string refused =
         "broken: " + home.property(property) +
-        ", which needs extras/keys (compile the extras with "
-        "-DDDBMUTEX_EXTRAS)";
+        ", which needs extras/keys (compile ddbmutex_all.cpp, or all sources "
+        "with -DDDBMUTEX_EXTRAS)";
     BOOST_TEST(home.keys() == refused);
     home.write(".aws/credentials", std::string("[default]\n") + kPair);
     BOOST_TEST(home.keys() == (precedes_credentials

@@ -418,10 +418,11 @@ BOOST_AUTO_TEST_CASE(core_locks_with_the_keys_of_the_environment) {
 BOOST_AUTO_TEST_CASE(core_names_the_extra_that_is_missing) {
   const std::string place = "AWS_REGION=eu-west-1 ";
   const std::string needs_keys =
-      ", which needs extras/keys (compile the extras with -DDDBMUTEX_EXTRAS)";
+      ", which needs extras/keys (compile ddbmutex_all.cpp, or all sources "
+      "with -DDDBMUTEX_EXTRAS)";
   const std::string needs_endpoints =
-      ", which needs extras/endpoints (compile the extras with "
-      "-DDDBMUTEX_EXTRAS)";
+      ", which needs extras/endpoints (compile ddbmutex_all.cpp, or all "
+      "sources with -DDDBMUTEX_EXTRAS)";
   const struct {
     std::string variables, config, said;
   } kRefused[] = {
