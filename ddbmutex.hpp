@@ -469,9 +469,6 @@ struct TableOptions {
   // that do not set Options::sort_value.  Default: the table has none.
   std::string sort_key{};
   std::string sort_value{};
-  // Lets extras/admin.hpp accept a table with eventually consistent replicas.
-  // Only safe if all programs lock in one region.
-  bool allow_replicas = false;
 
   // --- Tables that are shared with programs of other libraries ---
   // How items are written; the same in all programs that share a table.  Null:

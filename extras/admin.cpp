@@ -38,7 +38,8 @@ constexpr milliseconds kCreationPatience{60000};
 // The error of the answer, or why locks cannot live in the table that it
 // describes.  Remembers whether the key is wrong.
 ErrorPtr error_of_table(const Call& call, dynamodb::Client& client,
-                        const TableOptions& options, const Answer& answer) {
+                        const TableOptions& options, Replicas replicas,
+                        const Answer& answer) {
   using TableKey = dynamodb::Client::TableKey;
   if (answer.fault == Fault::no_table) client.set_table_key(TableKey::unknown);
   if (ErrorPtr error = call.error_of(answer)) return error;
@@ -46,7 +47,7 @@ ErrorPtr error_of_table(const Call& call, dynamodb::Client& client,
       dynamodb::wrong_key(*answer.table, options.key, options.sort_key);
   client.set_table_key(wrong.empty() ? TableKey::unknown : TableKey::wrong,
                        std::move(wrong));
-  return detail::unfit(*answer.table, options);
+  return detail::unfit(*answer.table, options, replicas);
 }
 
 // `name`: only the locks of this name, of all sort values; null: all locks.
@@ -116,12 +117,17 @@ Created create_table(Table& table, const Creation& how, std::error_code& ec) {
     const detail::CreationOutcome outcome =
         detail::create_table(call.context(kCreationPatience), options, how);
     done = outcome.done;
-    return error_of_table(call, impl.get().client, options, outcome.answer);
+    return error_of_table(call, impl.get().client, options, how.replicas,
+                          outcome.answer);
   });
   return done;
 }
 
 bool table_exists(Table& table, std::error_code& ec) {
+  return table_exists(table, Replicas::refused, ec);
+}
+
+bool table_exists(Table& table, Replicas replicas, std::error_code& ec) {
   bool there = false;
   detail::run(Inside::of(table), ec, [&](auto& impl) -> ErrorPtr {
     const TableOptions& options = impl.options;
@@ -130,7 +136,8 @@ bool table_exists(Table& table, std::error_code& ec) {
     const bool is_going = answer.table && answer.table->status == "DELETING";
     if (is_going) answer.fault = Fault::no_table;
     there = answer.fault == Fault::none;
-    ErrorPtr error = error_of_table(call, impl.get().client, options, answer);
+    ErrorPtr error =
+        error_of_table(call, impl.get().client, options, replicas, answer);
     return answer.fault == Fault::no_table ? nullptr : std::move(error);
   });
   return there;

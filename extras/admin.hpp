@@ -29,6 +29,10 @@
 namespace ddbmutex {
 inline namespace v0 {
 
+// Whether a table with eventually consistent replicas is fit for locks.  It is
+// only if all programs lock in one region.
+enum class Replicas { refused, accepted };
+
 // How create_table() makes the table.
 struct Creation {
   struct Throughput {
@@ -52,6 +56,7 @@ struct Creation {
   // is logged.  If it cannot be turned on for another reason, create_table()
   // fails with an error that says that the table is there.
   CleanUp clean_up = CleanUp::if_created;
+  Replicas replicas = Replicas::refused;  // Of a table that was there.
 };
 
 // What create_table() has done.
@@ -69,16 +74,17 @@ Created create_table(Table& table, const Creation& how,
                      std::error_code& ec = detail::throws());
 
 // False if there is no such table, or if it is being deleted.  Errors:
-// wrong_table, if its key differs from the options; replicated_table, unless
-// allow_replicas is set; unready_table, if its items cannot be used and it is
-// not being created.  Call it when a program starts, to find a wrong table
-// before the first lock does.
+// wrong_table, if its key differs from the options; replicated_table;
+// unready_table, if its items cannot be used and it is not being created.  Call
+// it when a program starts, to find a wrong table before the first lock does.
 //
 // A wrong key is remembered.  Until table_exists() or create_table() finds the
 // key right, locks, inspect(), list_locks() and force_unlock() fail with
 // wrong_table and send nothing.  Renewals and releases of locks that are held
 // are still sent.
 bool table_exists(Table& table, std::error_code& ec = detail::throws());
+bool table_exists(Table& table, Replicas replicas,
+                  std::error_code& ec = detail::throws());
 
 // Calls `each` for every item whose key begins with the prefix, in no
 // particular order, until it returns false.  Reads the whole table, one read

@@ -199,7 +199,7 @@ void turn_on_clean_up(Pauses& pauses, const TableOptions& options,
 }  // namespace
 
 ErrorPtr unfit(const dynamodb::TableDescription& table,
-               const TableOptions& options) {
+               const TableOptions& options, Replicas replicas) {
   const std::string cannot =
       "cannot use table " + sigv4::in_quotes(options.name);
   const std::string wrong =
@@ -209,7 +209,8 @@ ErrorPtr unfit(const dynamodb::TableDescription& table,
     return error_of(Errc::unready_table, cannot,
                     sigv4::join({"it is ", table.status}));
   }
-  if (!table.eventual_replicas || options.allow_replicas) return nullptr;
+  const bool accepted = replicas == Replicas::accepted;
+  if (!table.eventual_replicas || accepted) return nullptr;
   return error_of(Errc::replicated_table, cannot,
                   "a lock that is held in one region is free in another");
 }
@@ -220,7 +221,7 @@ CreationOutcome create_table(const CallContext& context,
   CreationOutcome outcome = find_or_make(pauses, options, how);
   // A table that is unfit is somebody else's.
   if (outcome.answer.fault == Fault::none &&
-      !unfit(*outcome.answer.table, options) &&
+      !unfit(*outcome.answer.table, options, how.replicas) &&
       should_clean_up(context, options, how, outcome.done.made)) {
     turn_on_clean_up(pauses, options, outcome);
   }

@@ -24,7 +24,7 @@ namespace detail {
 // Why locks cannot live in the table: another key than the options name, its
 // state, or replicas.  Null if they can.
 ErrorPtr unfit(const dynamodb::TableDescription& table,
-               const TableOptions& options);
+               const TableOptions& options, Replicas replicas);
 
 struct CreationOutcome {
   // Has the table, or a fault.

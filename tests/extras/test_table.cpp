@@ -39,6 +39,7 @@ using ddbmutex::Errc;
 using ddbmutex::LockInfo;
 using ddbmutex::Loss;
 using ddbmutex::Options;
+using ddbmutex::Replicas;
 using ddbmutex::Table;
 using ddbmutex::TableOptions;
 using std::chrono::milliseconds;
@@ -407,6 +408,20 @@ BOOST_AUTO_TEST_CASE(table_in_a_lasting_state_is_told_at_once) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(table_with_replicas_is_taken_if_they_are_accepted) {
+  const std::string replicas = R"(,"Replicas":[{"RegionName":"eu-west-1"}])";
+  ScriptedServer server(
+      [&](const SeenRequest&) { return table_is("ACTIVE", replicas); });
+  Table table(table_options(server));
+  Creation how;
+  const std::string refused = words(Errc::replicated_table);
+  BOOST_TEST(thrown_by([&] { table_exists(table); }) == refused);
+  BOOST_TEST(thrown_by([&] { create_table(table, how); }) == refused);
+  how.replicas = Replicas::accepted;
+  BOOST_TEST(table_exists(table, Replicas::accepted));
+  BOOST_TEST(thrown_by([&] { create_table(table, how); }) == "none");
+}
+
 BOOST_AUTO_TEST_CASE(endless_state_is_cut_in_the_error) {
   ScriptedServer server;
   play(server, {table_is(std::string(100'000, 'A'))});
@@ -444,7 +459,8 @@ BOOST_AUTO_TEST_CASE(passing_state_that_lasts_is_told_at_the_deadline) {
          &waker},
         options, {});
     if (outcome.answer.table == nullptr) continue;  // No answer in that time.
-    const auto error = ddbmutex::detail::unfit(*outcome.answer.table, options);
+    const auto error = ddbmutex::detail::unfit(*outcome.answer.table, options,
+                                               Replicas::refused);
     BOOST_TEST_REQUIRE((error != nullptr));
     BOOST_TEST((error->code() == Errc::unready_table));
     BOOST_TEST(has(error->what(), "it is " + status), error->what());
