@@ -4,6 +4,7 @@
 #include "profile.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "parts.hpp"
@@ -69,6 +70,13 @@ std::string with_variables(std::string_view path,
   return expanded;
 }
 
+// Equal entries keep the order of the file, whose text they are views of.
+// (clang++ 19 warns of std::stable_sort in libstdc++ 12.)
+bool comes_first(const Entry& a, const Entry& b) {
+  if (by_property(a, b) || by_property(b, a)) return by_property(a, b);
+  return std::less<>()(a.property.data(), b.property.data());
+}
+
 }  // namespace
 
 ProfileFile::ProfileFile(const std::string& the_path, FileKind kind,
@@ -85,7 +93,7 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind,
   }
   const std::string wrong = parts.read_profile(file_.text, kind, entries_);
   if (!wrong.empty()) error = join({in_quotes(path), ", ", wrong});
-  std::stable_sort(entries_.begin(), entries_.end(), by_property);
+  std::sort(entries_.begin(), entries_.end(), comes_first);
   bool is_for_secrets = kind == FileKind::credentials;
   for (const Entry& entry : entries_) {
     is_for_secrets = is_for_secrets || is_secret(entry);
