@@ -330,10 +330,11 @@ struct Options {
   // take at least request_timeout.  Calls with a timeout use that instead.
   std::chrono::milliseconds patience{30000};
   // The pauses between a waiter's reads of the item: each is random, from half
-  // of a limit up to the limit, which doubles from first_poll to longest_poll.
-  // More than 0, and longest_poll at least first_poll.  If another host has
-  // missed its turn, lock() waits after unlock() for one to two times
-  // longest_poll, and try_lock() returns false meanwhile.
+  // of a limit up to the limit, which doubles from first_poll to longest_poll;
+  // to a quarter of that once the waiter has missed eight turns.  More than 0,
+  // and longest_poll at least first_poll.  If another host has missed its turn,
+  // lock() waits after unlock() for one to two times longest_poll, and
+  // try_lock() returns false meanwhile.
   std::chrono::milliseconds first_poll{30};
   std::chrono::milliseconds longest_poll{225};
   // The timeout of one request, and so the longest time that unlock() takes.
@@ -475,13 +476,12 @@ struct TableOptions {
   // the layout of paulmach/ddblock, with `uuid` and `expires`; rows are
   // deleted.  Those of extras/layouts.hpp are called the shared layouts.
   const lock::RowFormat* rows = nullptr;
-  // By how much clocks of hosts with programs of another library may be off
-  // from DynamoDB's, in layouts whose rows say when a lease ends (ddblock,
-  // lockclient, lease): 0 to a day.  A host whose clock is off by more may take
-  // held locks, or lose its own: see "Wall clocks" in ddbmutex/README.md.  More
-  // than 0 needs the Date of DynamoDB's answers (else Errc::not_supported).
-  // Default: 0 in layout ddblock, for a table that only this library uses; 2 s
-  // in the other two.
+  // How far the clock of a host that uses another library may be off from
+  // DynamoDB's: 0 to a day.  It matters in layouts ddblock, lockclient and
+  // lease.  A host that is off by more may take held locks, or lose its own:
+  // see "Wall clocks" in ddbmutex/README.md.  More than 0 needs the Date of
+  // DynamoDB's answers (else Errc::not_supported).  Default: 2 s; in layout
+  // ddblock 0, for a table that only this library uses.
   std::optional<std::chrono::milliseconds> calendar_margin{};
 };
 
@@ -621,8 +621,8 @@ struct LockInfo {
   std::string sort_value;  // If the table has a sort key.
   bool exists = false;     // A record: of a holder, dead or alive, or kept.
   bool released = false;   // The row was kept when the lock was released.
-  // A mutex for it must set Options::keep_row (else Errc::kept_row or
-  // bad_record): the item has a token, or attributes but no record.
+  // The item has a token, or attributes and no record.  Only mutexes with
+  // Options::keep_row can lock it; others get Errc::kept_row or bad_record.
   bool keep_row = false;
   std::string uuid;  // New for every acquisition from the table.
   std::string owner;

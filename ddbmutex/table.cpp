@@ -33,7 +33,6 @@ using detail::ErrorPtr;
 using detail::NoCancellation;
 using dynamodb::Action;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 namespace {
 

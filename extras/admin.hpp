@@ -86,12 +86,12 @@ bool table_exists(Table& table, std::error_code& ec = detail::throws());
 bool table_exists(Table& table, Replicas replicas,
                   std::error_code& ec = detail::throws());
 
-// Calls `each` for every item whose key begins with the prefix, in no
-// particular order, until it returns false.  Reads the whole table, one read
-// unit for each 4,096 bytes, and keeps one page of items in memory.  Does not
-// read data and attributes.  A lock that is taken or released meanwhile may or
-// may not be included.  The first call for a Table also sends a GetItem, which
-// finds a wrong_table.
+// Calls `each` for every lock, in no particular order, until it returns false.
+// An item is a lock if its key begins with the prefix.  Reads the whole table,
+// one read unit for each 4,096 bytes, and keeps one page of items in memory.
+// Does not read data and attributes.  A lock that is taken or released
+// meanwhile may or may not be included.  The first call for a Table also sends
+// a GetItem, which finds a wrong_table.
 void list_locks(Table& table, const std::function<bool(const LockInfo&)>& each,
                 std::error_code& ec = detail::throws());
 // The same for all sort values of one name; reads no others.

@@ -1,11 +1,15 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The rules of all endpoints that AWS has.  An endpoint is a FIPS one if
-// AWS_USE_FIPS_ENDPOINT or `use_fips_endpoint` is true, or if the region asks
-// for it ("fips-eu-west-1").  It serves IPv4 and IPv6 (dual stack) if
-// AWS_USE_DUALSTACK_ENDPOINT or `use_dualstack_endpoint` is true.  Either of
-// these with a configured URL is an error, as in AWS's rules: nobody knows
-// whether that URL is such an endpoint.
+// The rules of all endpoints that AWS has.
+//
+//   FIPS         AWS_USE_FIPS_ENDPOINT or `use_fips_endpoint` is true, or the
+//                region asks for it: "fips-eu-west-1"
+//   dual stack   AWS_USE_DUALSTACK_ENDPOINT or `use_dualstack_endpoint` is
+//   true:
+//                IPv4 and IPv6
+//
+// Either of these is an error beside a configured URL, as in AWS's rules:
+// nobody knows whether that URL is such an endpoint.
 //
 // In some partitions, each account has a DynamoDB endpoint of its own.
 // AWS_ACCOUNT_ID_ENDPOINT_MODE, or `account_id_endpoint_mode`, says whether it

@@ -55,7 +55,7 @@ std::optional<LockInfo> detail::describe_next(dynamodb::Items& items,
                                               const TableOptions& options) {
   while (dynamodb::Item* item = items.next()) {
     const std::string key(text_of(*item, options.key));
-    // An item whose key is not a string, or is empty, is not a lock.
+    // A lock has a name.  So a key of another type is no lock's.
     if (key.empty() || !sigv4::begins_with(key, options.prefix)) continue;
     const std::string sort_value(text_of(*item, options.sort_key));
     LockInfo info;

@@ -35,10 +35,8 @@ struct Selection {
   std::string_view table;
   // The attributes to read, each once; those of the key come first.
   std::vector<std::string> attributes;
-  // Scan reads the items whose key begins with this.  With `exact_key`, Query
-  // reads those whose key equals it.
-  std::string prefix{};
-  bool exact_key = false;
+  std::string prefix{};    // What the key of an item begins with.
+  bool exact_key = false;  // It is the whole key: a Query instead of a Scan.
   std::size_t key_attributes = 1;  // How many form the key: 1 or 2.
   // Checks first whether the table has that key, of strings, unless the client
   // knows.  In another table a Scan would find nothing, or the wrong items.

@@ -70,9 +70,9 @@ struct Parts {
   // if it is the region that is wrong.
   void (*find_endpoint)(Service service, const Setting& region,
                         ServiceEndpoint& endpoint);
-  // Sets the endpoint to the account's own if there is one, or the error.
-  // `table`: its name, or its ARN, whose account is preferred.  `account_id`:
-  // that of the keys; empty if it is not known.  Null if accounts have no
+  // Sets the endpoint to the account's own if there is one, or the error.  If
+  // `table` is an ARN, its account is taken; else `account_id`, that of the
+  // keys, which is empty if it is not known.  Null if accounts have no
   // endpoints of their own.
   void (*use_account)(const std::string& table, const std::string& account_id,
                       ServiceEndpoint& endpoint);

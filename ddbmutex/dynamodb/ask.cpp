@@ -16,7 +16,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-using std::chrono::nanoseconds;
 
 void set_cancelled(Answer& answer) {
   answer.fault = Fault::cancelled;

@@ -19,7 +19,6 @@ namespace dynamodb {
 
 using std::string_view_literals::operator""sv;
 
-using sigv4::cut;
 using sigv4::Environment;
 using sigv4::in_quotes;
 using sigv4::join;

@@ -45,7 +45,7 @@ struct TargetOptions {
 // The endpoint is empty as long as there is no region, and if there is an
 // `error`.
 struct Target : sigv4::ServiceEndpoint {
-  // Whose rules of endpoints hold.
+  // Has the rules of endpoints.
   const sigv4::Parts* parts = &sigv4::core_parts();
   const char* option = "";  // The option that can repair the error: "region".
   // The region as it was set, "fips-eu-west-1", for other services.

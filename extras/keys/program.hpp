@@ -8,9 +8,9 @@
 // this process ignores its environment (settings.hpp), the program gets PATH
 // and HOME alone.
 //
-// The program gets SIGTERM, and soon after SIGKILL, if its time is up or nobody
-// waits for it any more.  The processes that it has started get neither.
-// Nobody waits for them, even if they have its stdout open.
+// The program gets SIGTERM, and soon after SIGKILL, if its time is up, or if
+// its keys are no longer wanted.  Processes that it has started are left alone.
+// They delay nothing, even if they have its stdout open.
 #ifndef DDBMUTEX_SIGV4_PROGRAM_HPP
 #define DDBMUTEX_SIGV4_PROGRAM_HPP
 

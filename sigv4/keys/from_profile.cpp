@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Reads a profile's files, finds keys in them, and refuses a profile whose
-// source is an extra, or has no value.
+// Reads a profile's files, and finds keys in them.  Refuses a source that is an
+// extra, and one that has no value.
 #include <chrono>
 #include <initializer_list>
 #include <memory>

@@ -1,5 +1,5 @@
 // Calls of DynamoDB's API over a loopback connection: what goes out, and what
-// comes of what comes back; and calls that are sent again blindly.
+// comes of what comes back.
 #include <time.h>
 
 #include <boost/test/unit_test.hpp>
@@ -7,16 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/dynamodb/ask.hpp"
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
-#include "ddbmutex/dynamodb/retry.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -30,8 +27,6 @@ using ddbmutex::BootClock;
 using ddbmutex::BootTime;
 using dynamodb::Action;
 using dynamodb::Answer;
-using dynamodb::Attribute;
-using dynamodb::CallContext;
 using dynamodb::Client;
 using dynamodb::ClientOptions;
 using dynamodb::Fault;
@@ -60,35 +55,6 @@ Reply refused(const std::string& code) {
   return Reply::error(400, R"({"__type":"com.amazon.coral.service#)" + code +
                                R"(","message":"no"})");
 }
-
-}  // namespace
-
-// === A client ================================================================
-
-namespace {
-
-// One that asks.
-struct Host {
-  explicit Host(const ScriptedServer& server, std::size_t max_answer = 1 << 20)
-      : client({target_at(server.url(), kRegion),
-                given_keys(keys()),
-                {},
-                {},
-                max_answer}) {}
-
-  CallContext context() {
-    return {client, budget, BootClock::now() + time, &waker};
-  }
-  Answer ask(Action action, const std::string& body,
-             bool* maybe_applied = nullptr) {
-    return dynamodb::ask(context(), action, body, maybe_applied);
-  }
-  // A service that has no more to say would else be asked for long.
-  std::chrono::nanoseconds time = 20s;
-  Client client;
-  dynamodb::RetryBudget budget;
-  sigv4::Waker waker;
-};
 
 }  // namespace
 

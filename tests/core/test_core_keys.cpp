@@ -3,7 +3,6 @@
 // names the setting and the extra.  Requests are never signed with other keys
 // than with all extras.
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -10,9 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <vector>
 
 #include "sigv4/keys/from_all.hpp"
 #include "sigv4/keys/from_hosts.hpp"

@@ -12,7 +12,6 @@
 #include <clocale>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <ratio>
@@ -23,7 +22,6 @@
 #include <utility>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/dynamodb/item.hpp"
 #include "ddbmutex/lock/row.hpp"
 #include "sigv4/http_answer.hpp"
 #include "tests/support/engine.hpp"
@@ -34,8 +32,6 @@
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/shell.hpp"
 
-namespace dynamodb = ddbmutex::dynamodb;
-namespace lock = ddbmutex::lock;
 namespace sigv4 = ddbmutex::sigv4;
 using namespace std::chrono_literals;
 using namespace tests;
@@ -47,11 +43,8 @@ using ddbmutex::Options;
 using ddbmutex::Stats;
 using ddbmutex::Table;
 using ddbmutex::TableOptions;
-using dynamodb::Item;
-using dynamodb::Wanted;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using Type = dynamodb::Attribute::Type;
 
 // === In one thread ===========================================================
 

@@ -19,13 +19,11 @@
 #include <cstdlib>
 #include <functional>
 #include <iterator>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <ostream>
-#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -48,7 +46,6 @@
 
 using namespace std::chrono_literals;
 using namespace tests;
-using ddbmutex::Changes;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Error;

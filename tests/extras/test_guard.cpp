@@ -9,7 +9,6 @@
 #include <iterator>
 #include <list>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <system_error>
@@ -26,8 +25,6 @@
 
 using namespace std::chrono_literals;
 using namespace tests;
-using ddbmutex::BootClock;
-using ddbmutex::BootTime;
 using ddbmutex::Changes;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;

@@ -59,11 +59,6 @@ struct Host {
   CallContext context() {
     return {client, budget, BootClock::now() + time, &waker};
   }
-  Answer ask(Action action, const std::string& body,
-             bool* maybe_applied = nullptr) {
-    return dynamodb::ask(context(), action, body, maybe_applied,
-                         reader_of(action));
-  }
   // What is read is added to `items`, as long as the answer is true.
   Answer read(
       const Selection& selection,

@@ -8,7 +8,6 @@
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -31,7 +30,6 @@
 using namespace ddbmutex;
 using namespace ddbmutex::sigv4;
 using namespace std::chrono_literals;
-using tests::Aws;
 using tests::has;
 using tests::Home;
 using tests::said;
