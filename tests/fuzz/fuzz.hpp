@@ -93,7 +93,8 @@ inline bool is_one_line(Bytes text) {
          text.find("\xc2\x9b") == Bytes::npos &&
          text.find("\xe2\x80\xae") == Bytes::npos &&
          std::none_of(text.begin(), text.end(), [](char c) {
-           return (c >= 0 && c < ' ') || c == '\x7f';
+           const auto code = static_cast<unsigned char>(c);
+           return code < ' ' || code == 0x7f;
          });
 }
 

@@ -27,8 +27,7 @@ class Random {
   // From 0 up to, but not including, `end`; 0 if `end` is 0.
   std::uint64_t below(std::uint64_t end) {
     if (end == 0) return 0;
-    __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>((Wide{next()} * end) >> 64);
+    return upper_half_of_product(next(), end);
   }
   double share() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   bool chance(double probability) { return share() < probability; }
@@ -51,11 +50,20 @@ class Random {
   }
 
  private:
+  // The product has 128 bits, for which a machine of 32 bits has no type.
+  static std::uint64_t upper_half_of_product(std::uint64_t a, std::uint64_t b) {
+    const std::uint64_t low = (a & kLow) * (b & kLow);
+    const std::uint64_t one = (a >> 32) * (b & kLow) + (low >> 32);
+    const std::uint64_t other = (a & kLow) * (b >> 32) + (one & kLow);
+    return (a >> 32) * (b >> 32) + (one >> 32) + (other >> 32);
+  }
   static std::uint64_t mix(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
     return x ^ (x >> 31);
   }
+
+  static constexpr std::uint64_t kLow = 0xffffffff;
 
   std::uint64_t state_;
 };
