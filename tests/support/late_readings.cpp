@@ -15,6 +15,13 @@ namespace {
 
 thread_local LateReadings* of_this_thread = nullptr;
 std::atomic<std::int64_t> suspended_ns{0};
+// What jump_at_reading() wants: none left means that it has happened.
+std::atomic<int> readings_left{0};
+std::atomic<std::int64_t> jump_ns{0};
+
+void note_reading() {
+  if (readings_left > 0 && --readings_left == 0) suspended_ns += jump_ns;
+}
 
 }  // namespace
 
@@ -34,11 +41,21 @@ bool LateReadings::next(ddbmutex::BootTime& time) {
   return true;
 }
 
-Suspends::~Suspends() { suspended_ns = 0; }
+Suspends::~Suspends() {
+  readings_left = 0;
+  suspended_ns = 0;
+}
 
 void Suspends::jump(std::chrono::nanoseconds time) {
   suspended_ns += time.count();
 }
+
+void Suspends::jump_at_reading(int n, std::chrono::nanoseconds time) {
+  jump_ns = time.count();
+  readings_left = n;
+}
+
+bool Suspends::has_jumped() const { return readings_left <= 0; }
 
 }  // namespace tests
 
@@ -52,6 +69,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* shown) noexcept {
   nanoseconds time =
       is_late ? late.time_since_epoch() : tests::true_time(clock);
   if (clock == CLOCK_BOOTTIME && !is_late) {
+    tests::note_reading();
     time += nanoseconds(tests::suspended_ns);
   }
   shown->tv_sec = static_cast<time_t>(time / seconds(1));

@@ -44,6 +44,10 @@ class Suspends {
   Suspends& operator=(const Suspends&) = delete;
 
   void jump(std::chrono::nanoseconds time);
+  // Jumps as the boot clock is read for the n-th time from now on, by any
+  // thread: between two lines of a call, wherever a test cannot reach.
+  void jump_at_reading(int n, std::chrono::nanoseconds time);
+  bool has_jumped() const;  // The clock was read so often.
 };
 
 }  // namespace tests

@@ -463,8 +463,8 @@ class Draft {
     if (fault.kind == Is::cut_off || fault.kind == Is::outage) {
       fault.time = std::min<nanoseconds>(fault.time, hours(6));
     }
-    const ProgramPlan& program =
-        plan_.programs[random.below(plan_.programs.size())];
+    const ProgramPlan& program = plan_.programs[static_cast<std::size_t>(
+        random.below(plan_.programs.size()))];
     fault.target = is_of_a_host(fault.kind) ? program.host : program.number;
     if (fault.kind == Is::pause) {
       if (!may_pause(fault)) return;

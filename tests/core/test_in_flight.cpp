@@ -1,0 +1,274 @@
+// Requests that are in flight while something else happens to their lock: it is
+// unlocked and locked again, its caller gives up, its table closes, its machine
+// stands still, other requests hang.  What an answer means must never depend on
+// which of them was first, nor on who still waits for it.
+#include <algorithm>
+#include <atomic>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/late_readings.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Options;
+using ddbmutex::Table;
+
+BOOST_AUTO_TEST_SUITE(in_flight)
+
+namespace {
+
+// A lock behind a gate, and what its holder is told.
+struct Guarded {
+  Guarded() {
+    options.request_timeout = kPlenty;
+    options.on_lost = [this](ddbmutex::Loss loss) { told.add(name_of(loss)); };
+  }
+
+  DdbMutex& make() {
+    mutex = std::make_unique<DdbMutex>(name, options);
+    return *mutex;
+  }
+  int sent(const std::string& action) const {
+    return count_of(gate.server(), action);
+  }
+  std::string owner() { return row_of(gate.engine(), name).uuid; }
+  bool becomes_free() {
+    return eventually([this] { return is_free(gate.engine(), name); });
+  }
+
+  Gate gate;
+  const std::string name = fresh_name();
+  Told told;
+  Options options = on_table(table_at(gate), 20min);
+  std::unique_ptr<DdbMutex> mutex;  // Last: it waits for its callbacks.
+};
+
+}  // namespace
+
+// --- A renewal, and the next holder ------------------------------------------
+
+namespace {
+
+// What becomes of a renewal that is in flight when its lock is unlocked.
+struct Renewal {
+  const char* what;
+  Gate::Rule rule;
+};
+
+std::ostream& operator<<(std::ostream& out, const Renewal& renewal) {
+  return out << renewal.what;
+}
+
+std::vector<Renewal> renewals() {
+  return {{"applied, answered late", Gate::answered_late()},
+          {"applied late", Gate::held()},
+          {"refused late",
+           [](Engine&, const SeenRequest&) {
+             Reply reply = hanging();
+             reply.then = [](const SeenRequest&) {
+               return refusal(live_record());
+             };
+             return reply;
+           }},
+          {"failed late", Gate::fails_late()}};
+}
+
+}  // namespace
+
+// unlock() does not wait for it, and its answer means nothing to the next
+// holder.
+BOOST_DATA_TEST_CASE(renewal_of_an_old_lease_changes_nothing_of_the_new_one,
+                     boost::unit_test::data::make(renewals()), renewal) {
+  Guarded it;
+  it.options.renew_after = 50ms;
+  DdbMutex& mutex = it.make();
+  it.gate.once("UpdateItem", renewal.rule);
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.sent("UpdateItem") == 1; }));
+  mutex.unlock();
+  BOOST_TEST(it.sent("DeleteItem") == 1);
+  Aside next([&] { mutex.lock(); });
+  BOOST_TEST(next.thrown() == "none");
+  const std::string owner = it.owner();
+  const auto answered = [&] { return it.options.table->stats().update_item; };
+  const auto before = answered();
+  it.gate.server().release();
+  // The old answer and two renewals of the new lease.
+  BOOST_TEST(eventually([&] { return answered() >= before + 3; }));
+  BOOST_TEST(mutex.owns_lock());
+  BOOST_TEST(it.owner() == owner);
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+  BOOST_TEST(it.told.text() == "");
+}
+
+// --- A take, and its caller --------------------------------------------------
+
+namespace {
+
+// What is wrong after the call that said whether it got the lock.
+std::string wrong_after(Guarded& it, bool got_it) {
+  if (it.mutex->owns_lock() != got_it) return "the call and the lock disagree";
+  if (got_it) it.mutex->unlock();
+  return it.becomes_free() ? "" : "the row stays";
+}
+
+}  // namespace
+
+// Whichever is first, the lock is held by its caller, or by nobody.
+BOOST_AUTO_TEST_CASE(grant_that_comes_as_its_call_ends_is_taken_or_given_back) {
+  Guarded it;
+  DdbMutex& mutex = it.make();
+  for (int i = 0; i < 60; ++i) {
+    it.gate.once("PutItem", Gate::answered_late());
+    const int takes = it.sent("PutItem");
+    std::atomic<bool> got_it{false};
+    Aside call([&] { got_it = mutex.try_lock_for(40ms); });
+    BOOST_TEST_REQUIRE(
+        eventually([&] { return it.sent("PutItem") > takes || call.done(); }));
+    // From 5 ms too early to 4 ms too late on a machine that does not stall.
+    pause(std::chrono::milliseconds(30 + i % 10));
+    it.gate.server().release();
+    const std::string thrown = call.thrown();
+    const bool late = thrown == words(Errc::timed_out);
+    BOOST_TEST((thrown == "none" || late), thrown);
+    BOOST_TEST(wrong_after(it, got_it) == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(grant_that_comes_as_the_table_closes_is_given_back) {
+  for (int i = 0; i < 30; ++i) {
+    Guarded it;
+    DdbMutex& mutex = it.make();
+    it.gate.once("PutItem", Gate::answered_late());
+    Aside call([&] { mutex.lock(); });
+    BOOST_TEST_REQUIRE(eventually([&] { return it.sent("PutItem") == 1; }));
+    Event go;
+    Aside closing([&] {
+      go.wait();
+      it.options.table->close(kPlenty);
+    });
+    go.set();
+    if (i % 3 != 0) pause(std::chrono::milliseconds(i % 3));
+    it.gate.server().release();
+    BOOST_TEST(closing.thrown() == "none");
+    const std::string thrown = call.thrown();
+    BOOST_TEST((thrown == "none" || thrown == words(Errc::closed)), thrown);
+    BOOST_TEST(!mutex.owns_lock());
+    BOOST_TEST(it.becomes_free());
+  }
+}
+
+// A take was applied, its answer is lost, and the next one is refused without a
+// row.  So the library looks at the row, and its caller gives up during that
+// look.
+BOOST_AUTO_TEST_CASE(lost_take_is_given_back_although_a_look_is_in_flight) {
+  Guarded it;
+  it.options.first_poll = it.options.longest_poll = 5ms;
+  DdbMutex& mutex = it.make();
+  it.gate.once("PutItem", Gate::answer_lost());
+  it.gate.always("PutItem", [](Engine&, const SeenRequest&) {
+    return failure(400, "ConditionalCheckFailedException");
+  });
+  it.gate.once("GetItem", Gate::held());
+  Aside call([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(eventually([&] { return it.sent("GetItem") == 1; }));
+  BOOST_TEST(!is_free(it.gate.engine(), it.name));
+  mutex.cancel();
+  BOOST_TEST(call.thrown() == words(Errc::cancelled));
+  BOOST_TEST(it.becomes_free());
+}
+
+// --- Requests that hang ------------------------------------------------------
+
+// Each has a caller that waits for it.
+BOOST_AUTO_TEST_CASE(lock_is_renewed_while_many_takes_and_looks_hang) {
+  constexpr int kEach = 64;
+  ScriptedServer server([](const SeenRequest& request) {
+    const bool hangs = request.body.find("stuck") != std::string::npos;
+    return hangs ? hanging() : Reply{};
+  });
+  const auto table = table_at(server);
+  Options options = on_table(table, 20min);
+  options.request_timeout = 5min;
+  std::vector<std::unique_ptr<DdbMutex>> stuck;
+  std::vector<std::unique_ptr<Aside>> calls;
+  for (int i = 0; i < kEach; ++i) {
+    const std::string name = "stuck" + std::to_string(i);
+    stuck.push_back(std::make_unique<DdbMutex>(name, options));
+    calls.push_back(
+        std::make_unique<Aside>([&mutex = *stuck.back()] { mutex.lock(); }));
+    calls.push_back(
+        std::make_unique<Aside>([&table, name] { table->inspect(name); }));
+  }
+  BOOST_TEST(server.wait_for_requests(2 * kEach));
+  options.renew_after = 50ms;
+  DdbMutex well("well", options);
+  well.lock();
+  BOOST_TEST(eventually([&] { return table->stats().update_item >= 3; }));
+  well.unlock();
+  table->close(0s);  // Ends the calls.
+  server.release();
+  for (const auto& call : calls) BOOST_TEST(call->ends());
+}
+
+// --- A machine that stands still ---------------------------------------------
+
+// An hour passes between any two readings of the clock in a call, so also
+// between the stamp of a take and its first byte.
+BOOST_AUTO_TEST_CASE(hour_lost_anywhere_in_a_call_leaves_no_lock_behind) {
+  for (int reading = 1; reading <= 8; ++reading) {
+    Suspends machine;
+    Guarded it;
+    DdbMutex& mutex = it.make();
+    machine.jump_at_reading(reading, 1h);
+    std::error_code ec;
+    const bool got_it = mutex.try_lock(ec);
+    BOOST_TEST_INFO("reading " << reading);
+    BOOST_TEST(mutex.owns_lock() == got_it);
+    mutex.unlock();
+    BOOST_TEST(it.becomes_free());
+    BOOST_TEST(machine.has_jumped());
+  }
+}
+
+// --- An answer that nobody has asked for -------------------------------------
+
+// It says that the renewal was applied, and lies in the connection when the
+// renewal is sent.
+BOOST_AUTO_TEST_CASE(answer_before_its_request_renews_nothing) {
+  std::atomic<bool> taken{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    Reply reply;
+    if (action_of(request) == "PutItem") {
+      reply.stray = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+    } else if (action_of(request) == "UpdateItem") {
+      taken = true;
+      reply = refusal(live_record());
+    }
+    return reply;
+  });
+  Options options = on_table(table_at(server));
+  options.auto_renew = false;
+  DdbMutex mutex("x", options);
+  mutex.lock();
+  server.send_stray();
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::lease_lost));
+  BOOST_TEST(taken);
+  BOOST_TEST(!mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
