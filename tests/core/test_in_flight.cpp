@@ -254,7 +254,9 @@ BOOST_AUTO_TEST_CASE(answer_before_its_request_renews_nothing) {
   ScriptedServer server([&](const SeenRequest& request) {
     Reply reply;
     if (action_of(request) == "PutItem") {
-      reply.stray = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+      reply.stray =
+          "HTTP/1.1 200 OK\r\nx-amzn-RequestId: R1\r\n"
+          "Content-Length: 2\r\n\r\n{}";
     } else if (action_of(request) == "UpdateItem") {
       taken = true;
       reply = refusal(live_record());
