@@ -42,19 +42,6 @@ using lock::Verdict;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// --- Waits that another thread ends ------------------------------------------
-
-struct detail::Wait::Impl {
-  lock::Cancel cancel;
-};
-
-detail::Wait::Wait() : impl(std::make_unique<Impl>()) {}
-detail::Wait::~Wait() = default;
-void detail::Wait::cancel() noexcept {
-  const NoCancellation guard;
-  impl->cancel.cancel();
-}
-
 // --- Options -----------------------------------------------------------------
 
 milliseconds detail::request_timeout_of(const Options& options) {
@@ -270,6 +257,7 @@ std::string DdbMutex::Impl::cannot_text(const char* what) const {
 ErrorPtr DdbMutex::Impl::error_of(const lock::Result& result,
                                   const char* what) const {
   if (result.verdict == Verdict::again) {
+    if (result.answer.fault == dynamodb::Fault::no_memory) sigv4::no_memory();
     return detail::error_of(result.answer, cannot_text(what),
                             table->impl_->endpoint());
   }
@@ -349,7 +337,7 @@ DdbMutex::~DdbMutex() {
 
 // The same as run(), without its frames, because this call stack is the
 // deepest.
-bool DdbMutex::lock_within(nanoseconds time, detail::Wait* wait,
+bool DdbMutex::lock_within(nanoseconds time, const std::atomic<bool>* stopped,
                            std::error_code& ec) {
   const NoCancellation guard;
   // The destructor may end this wait, from another thread.
@@ -361,8 +349,7 @@ bool DdbMutex::lock_within(nanoseconds time, detail::Wait* wait,
   lock::Result result;
   ErrorPtr error;
   const bool had_memory = sigv4::try_with_memory([&] {
-    result =
-        impl->get().lock(time, wait != nullptr ? &wait->impl->cancel : nullptr);
+    result = impl->get().lock(time, stopped);
     error = impl->error_of(result, "lock");
   });
   if (had_memory) {
@@ -420,6 +407,13 @@ void DdbMutex::release(std::error_code& ec) noexcept {
 void DdbMutex::cancel() noexcept {
   const NoCancellation guard;
   if (lock::Mutex* own = impl_->state.peek()) own->cancel();
+}
+
+// A call that has not begun to wait yet sees that it is stopped.
+void DdbMutex::stop(Impl& impl, std::atomic<bool>& stopped) noexcept {
+  const NoCancellation guard;
+  stopped = true;
+  if (lock::Mutex* own = impl.state.peek()) own->cancel(&stopped);
 }
 
 bool DdbMutex::owns_lock() const noexcept {

@@ -48,6 +48,7 @@
 #ifndef DDBMUTEX_HPP
 #define DDBMUTEX_HPP
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -136,16 +137,6 @@ struct MinRemaining {
   MinRemaining(const std::chrono::duration<Rep, Period>& duration) noexcept
       : time(nanoseconds_of(duration, std::chrono::nanoseconds::max())) {}
   std::chrono::nanoseconds time;
-};
-
-// One wait that another thread may end, for std::stop_token.
-struct Wait {
-  Wait();
-  ~Wait();
-  void cancel() noexcept;  // Also ends a wait that begins later.
-
-  struct Impl;
-  const std::unique_ptr<Impl> impl;
 };
 
 }  // namespace detail
@@ -273,19 +264,23 @@ class DdbMutex {
   void release(const Changes& changes, std::error_code& ec = detail::throws());
 
  private:
-  bool lock_within(std::chrono::nanoseconds time, detail::Wait* wait,
-                   std::error_code& ec);
+  friend struct detail::Inside;
+  struct Impl;
+
+  static void stop(Impl& impl, std::atomic<bool>& stopped) noexcept;
+  // `stopped`: ends the call; may be null.
+  bool lock_within(std::chrono::nanoseconds time,
+                   const std::atomic<bool>* stopped, std::error_code& ec);
 #ifdef __cpp_lib_jthread
   bool stoppable(std::chrono::nanoseconds time, const std::stop_token& stop,
                  std::error_code& ec) {
-    detail::Wait wait;
-    const std::stop_callback on_stop(stop, [&wait] { wait.cancel(); });
-    return lock_within(time, &wait, ec);
+    std::atomic<bool> stopped{false};
+    const std::shared_ptr<Impl> impl = impl_;  // May outlive this object.
+    const std::stop_callback on_stop(stop,
+                                     [&] { DdbMutex::stop(*impl, stopped); });
+    return lock_within(time, &stopped, ec);
   }
 #endif
-
-  friend struct detail::Inside;
-  struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
 };
 
@@ -371,9 +366,7 @@ struct Options {
   bool only_if_exists = false;
 
   // --- Renewal ---
-  // Whether a thread of the Table renews the lease; if not, call renew().  Then
-  // threads are started only for callbacks, and for requests and releases that
-  // must be finished in the background.
+  // Whether the Table renews the lease; if not, call renew().
   bool auto_renew = true;
   // With auto_renew: the age at which the lease is renewed: more than 0, at
   // most ttl / 2.  Default: ttl / 2, the first time at random from ttl / 4 on.
@@ -486,10 +479,12 @@ struct TableOptions {
 };
 
 // The table that locks live in, with the endpoint, keys and connections for it.
-// Its mutexes share it, and two threads that the first lock starts which needs
-// them.  (Another fetches keys at times, and one calls the logger.)  At most
-// 1,000 releases that calls left unfinished are queued: of more, that of the
-// lease that ends first is dropped, and its lock becomes free when it ends.
+// Its mutexes share it, and two threads that its first request starts: one
+// sends everything, one calls back.  If they cannot be started, the call fails
+// with std::errc::resource_unavailable_try_again.  (Another fetches keys at
+// times, and one calls the logger.)  At most 1,000 releases that calls left
+// unfinished are queued: of more, that of the lease that ends first is dropped,
+// and its lock becomes free when it ends.
 class Table {
  public:
   // Sends nothing.  Errors: bad_option, for what is wrong or cannot be found.

@@ -172,6 +172,8 @@ std::error_code code_of(Fault fault) {
       return Errc::not_supported;
     case Fault::bad_certificate:
       return Errc::bad_certificate;
+    case Fault::no_thread:
+      return std::make_error_code(std::errc::resource_unavailable_try_again);
     case Fault::no_memory:
       return std::make_error_code(std::errc::not_enough_memory);
     case Fault::unreachable:

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "../sigv4/text.hpp"
-#include "../sigv4/waiting.hpp"
+#include "../sigv4/thread.hpp"
 #include "dynamodb/clock.hpp"
 #include "impl.hpp"
 #include "lock/protocol.hpp"
@@ -86,8 +86,8 @@ Answer Call::look(const lock::RowTarget& target, LockInfo& info) const {
 }
 
 dynamodb::CallContext Call::context(milliseconds patience) const {
-  sigv4::Waker* const waker = wait_.waker();
-  return {table_.client, table_.budget,
+  sigv4::CallWaker* const waker = wait_.waker();
+  return {*table_.renewer, table_.client, table_.budget,
           waker != nullptr
               ? lock::add_saturating(BootClock::now(),
                                      detail::nanoseconds_of(patience))

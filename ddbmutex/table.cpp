@@ -321,14 +321,14 @@ void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
 
 }  // namespace
 
-Unreleased Table::Impl::unreleased(const lock::ReleaseOutcome& lock) const {
+Unreleased Table::Impl::unreleased(const lock::ReleaseWait& lock) const {
   const std::string name(lock.held->settings->name());
   const std::string cannot = detail::cannot_text("release", name, options.name);
   ErrorPtr error;
   if (lock::is_loss(lock.result.verdict)) {
     error = detail::error_of(Errc::lease_lost, cannot,
                              detail::loss_text(lock.result));
-  } else if (sigv4::openssl_is_gone()) {
+  } else if (lock.result.verdict == lock::Verdict::closed) {
     error = detail::error_of(Errc::closed, cannot);
   } else {
     error = detail::error_of(lock.result.answer, cannot, endpoint());
@@ -341,7 +341,7 @@ std::vector<Unreleased> Table::close(detail::Timeout within) noexcept {
   std::vector<Unreleased> unreleased;
   if (impl_->unusable) return unreleased;
   const BootTime deadline = lock::add_saturating(BootClock::now(), within.time);
-  std::vector<lock::ReleaseOutcome> outcomes;
+  std::vector<lock::ReleaseWait> outcomes;
   retry_without_memory(deadline, [&] {
     lock::TableState& table = impl_->get();
     table.waits.close();
@@ -349,7 +349,7 @@ std::vector<Unreleased> Table::close(detail::Timeout within) noexcept {
   });
   // If memory runs out here, locks are missing from the list.  Their mutexes
   // still say that they do not own them.
-  for (const lock::ReleaseOutcome& lock : outcomes) {
+  for (const lock::ReleaseWait& lock : outcomes) {
     if (lock.result.verdict == lock::Verdict::released) continue;
     sigv4::try_with_memory(
         [&] { unreleased.push_back(impl_->unreleased(lock)); });

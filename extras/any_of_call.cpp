@@ -10,7 +10,6 @@
 #include "../ddbmutex/dynamodb/clock.hpp"
 #include "../ddbmutex/lock/protocol.hpp"
 #include "../sigv4/text.hpp"
-#include "../sigv4/waiting.hpp"
 #include "any_of_impl.hpp"
 #include "listing.hpp"
 
@@ -229,7 +228,7 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::begin_wait(BootTime until) {
 }
 
 void AnyOf::Impl::Call::wait() {
-  sigv4::wait_until(wait_until_, wait_.waker());
+  wait_.waker()->wait_until(wait_until_);
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   waits_ = false;
 }
@@ -241,9 +240,10 @@ ErrorPtr AnyOf::Impl::Call::read_table() {
   dynamodb::Selection selection =
       detail::selection_of(table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
-  const dynamodb::CallContext context{shared_.table.client,
-                                      shared_.table.budget, end_, wait_.waker(),
-                                      impl_.request_timeout()};
+  const dynamodb::CallContext context{
+      *shared_.table.renewer, shared_.table.client,
+      shared_.table.budget,   end_,
+      wait_.waker(),          impl_.request_timeout()};
   dynamodb::Items items(context, selection,
                         forever_ ? nanoseconds_of(impl_.options.each.patience)
                                  : nanoseconds::max());
@@ -286,8 +286,9 @@ std::optional<nanoseconds> AnyOf::Impl::Call::wait_for_lease(
 ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
   const nanoseconds time = impl_.request_timeout();
   const dynamodb::CallContext context{
-      shared_.table.client, shared_.table.budget,
-      std::min(end_, BootClock::now() + time), wait_.waker(), time};
+      *shared_.table.renewer, shared_.table.client,
+      shared_.table.budget,   std::min(end_, BootClock::now() + time),
+      wait_.waker(),          time};
   Answer explained;
   answer.copy_fault_to(explained);
   const TableOptions& table = impl_.table().options;

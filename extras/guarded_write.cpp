@@ -112,7 +112,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
     // Every attempt sends the same body with the same token, so that DynamoDB
     // makes the writes only once.
     const Answer answer = dynamodb::ask(
-        {table.client, table.budget,
+        {*table.renewer, table.client, table.budget,
          lock::add_saturating(BootClock::now(), patience), wait.waker(),
          request_timeout},
         dynamodb::Action::transact_write_items,
@@ -122,8 +122,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
     if (lock_check_failed(answer)) {
       // The lock is lost.  A renewal finds out how, and the loss is reported.
       loss = detail::loss_text(table.renewer->confirm_loss(
-          *held, lock::add_saturating(BootClock::now(), request_timeout),
-          *wait.waker()));
+          *held, lock::add_saturating(BootClock::now(), request_timeout)));
     }
     return error_of_write(answer, cannot, table_impl.endpoint(), loss);
   });

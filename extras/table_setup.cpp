@@ -110,7 +110,7 @@ struct Pauses {
   bool pause(Answer& last) {
     const BootTime until =
         BootClock::now() + backoff.next(kPauses, context.budget.random_share());
-    sigv4::wait_until(std::min(context.deadline, until), context.waker);
+    context.waker->wait_until(std::min(context.deadline, until));
     if (context.waker->woken()) {
       dynamodb::set_cancelled(last);
       return false;

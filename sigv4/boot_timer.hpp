@@ -31,11 +31,14 @@ class BootTimer {
   // -1 if set() was not called yet, or if there was no free descriptor.
   int fd() const noexcept { return fd_; }
 
-  // Makes it readable from `when` on, until it is set again.  BootTime::max()
-  // is never.
+  // Makes it readable at `when`, or earlier: then set it again.
+  // BootTime::max() is never.  One that rings earlier stays as it is, because
+  // most are set anew long before they ring.
   void set(BootTime when) noexcept {
+    if (rings_ <= when && BootClock::now() < rings_) return;
     if (fd_ < 0) fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (fd_ < 0) return;
+    rings_ = when;
     // The time is relative, because libfaketime takes an absolute one for a
     // time of day.  A suspend between the two system calls would make it late.
     BootTime now;
@@ -59,6 +62,7 @@ class BootTimer {
   }
 
   int fd_ = -1;
+  BootTime rings_ = BootTime::max();
 };
 
 }  // namespace sigv4

@@ -17,7 +17,6 @@
 
 #include "memory.hpp"
 #include "secret.hpp"
-#include "sigpipe.hpp"
 #include "system.hpp"
 #include "text.hpp"
 #include "thread.hpp"
@@ -135,7 +134,6 @@ Exchange::Exchange(const HttpOptions& options)
 }
 
 Exchange::~Exchange() {
-  const SigpipeGuard guard;
   if (under_way_) curl_multi_remove_handle(multi_, easy_);
   curl_easy_cleanup(easy_);
   curl_multi_cleanup(multi_);
@@ -147,6 +145,7 @@ Exchange::~Exchange() {
 void Exchange::start(const std::string& url, BootTime now, Method method) {
   answer_.reset();
   answer_.sent_at = answer_.received_at = now;
+  send_by_ = kNever;
   begin_way();
   if (is_made()) {
     link_headers();
@@ -170,7 +169,6 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
 
 void Exchange::end(Transport why) {
   if (!under_way_) return;
-  const SigpipeGuard guard;
   const bool looks_up = why == Transport::timed_out && !resolved();
   finish({why, looks_up ? kNotResolved : error_.data()});
 }
@@ -432,12 +430,14 @@ bool Exchange::may_send(int local_port) {
   if (sent()) return false;
   progress_.socket = progress_.connects ? new_socket(local_port) : kept_socket_;
   if (has_spoken()) return stop(Stop::spoke_first);
+  const BootTime now = BootClock::now();
+  if (now >= send_by_) return stop(Stop::too_late);
   // Memory ran out only for another address of the same name.
   if (progress_.stopped == Stop::no_memory) progress_.stopped = Stop::none;
   answer_.sent = true;
   resolve_by_ = kNever;
   if (!progress_.connects) return true;
-  answer_.sent_at = BootClock::now();
+  answer_.sent_at = now;
   watch_connecting(false);
   return true;
 }
@@ -599,6 +599,8 @@ void Exchange::take_result() {
   const bool failed = code != CURLE_OK || progress_.stopped != Stop::none;
   if (progress_.stopped == Stop::spoke_first && !progress_.connects) {
     begin_again();  // On a new connection: libcurl has closed the kept one.
+  } else if (progress_.stopped == Stop::too_late) {
+    finish(ending_of_stop());
   } else if (failed && !sent() && try_next_way(resolved())) {
     return;  // The exchange goes on in that way.
   } else if (progress_.stopped != Stop::none) {
@@ -620,6 +622,8 @@ Exchange::Ending Exchange::ending_of_stop() const {
       return {Transport::too_large, "the answer is too large"};
     case Stop::too_slow:
       return {Transport::unreachable, "the connection was not ready in time"};
+    case Stop::too_late:
+      return {Transport::timed_out, "too late to send the request"};
     case Stop::spoke_first:
       return {Transport::unreachable,
               "the server spoke, or hung up, before it was asked"};

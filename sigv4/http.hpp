@@ -107,6 +107,10 @@ class Exchange {
   // Limits the time to connect of this exchange, if `time` is less than
   // connect_timeout.  REQUIRES: called after start(), before drive().
   void connect_within(std::chrono::nanoseconds time);
+  // From that time on the request is not sent any more: looked at just before
+  // its first byte would leave.  The exchange ends as `timed_out`.  REQUIRES:
+  // called after start(), before drive().
+  void send_by(BootTime time) { send_by_ = time; }
 
   bool under_way() const noexcept { return under_way_; }
   // True once the request may have begun to leave this process.
@@ -142,7 +146,14 @@ class Exchange {
 
  private:
   // Why one of our callbacks has made libcurl give up.
-  enum class Stop { none, too_much, too_slow, spoke_first, no_memory };
+  enum class Stop {
+    none,
+    too_much,
+    too_slow,
+    too_late,
+    spoke_first,
+    no_memory
+  };
   // How much of the answer's head has arrived.
   enum class Head {
     none,      // Nothing, or nothing since the end of an interim one (1xx).
@@ -238,7 +249,8 @@ class Exchange {
 
   Way way_ = Way::usual;
   BootTime connect_by_{};  // Of this exchange.
-  BootTime way_ends_{};    // When connecting in this way is given up.
+  BootTime send_by_ = BootTime::max();
+  BootTime way_ends_{};  // When connecting in this way is given up.
   // When to give up resolving the name; never if there is no other way.
   BootTime resolve_by_ = BootTime::max();
 
@@ -262,14 +274,14 @@ class Exchange {
 };
 
 // Initialises libcurl (curl_global_init) if this is the first call in this
-// process.  Each Exchange calls it.  Returns whether libcurl may raise SIGPIPE.
+// process.  Each Exchange calls it.
 //
 // If destructors of static objects use libcurl, call this before those objects
 // are made.  Then libcurl's exit handlers run after the destructors.
 //
 // Any thread may call it if libcurl was built thread-safe, as 7.84 and later
 // can be.  With another libcurl, no other thread may use libcurl meanwhile.
-bool init_http();
+void init_http();
 
 }  // namespace sigv4
 }  // namespace v0

@@ -35,6 +35,16 @@ std::unique_ptr<Exchange> HttpPool::take() {
   return std::make_unique<Exchange>(options_);
 }
 
+void HttpPool::clear() {
+  for (;;) {
+    std::unique_ptr<Exchange> last;  // Destroyed without the mutex.
+    const std::lock_guard<Mutex> guard(mutex_);
+    if (idle_.empty()) return;
+    last = std::move(idle_.back());
+    idle_.pop_back();
+  }
+}
+
 // An exchange that is not kept is destroyed after the mutex is unlocked,
 // because closing a connection may write to the network.
 void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {

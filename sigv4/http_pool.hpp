@@ -24,6 +24,8 @@ class HttpPool {
   std::unique_ptr<Exchange> take();
   // REQUIRES: nothing under way.  Needs no memory, because destructors call it.
   void give_back(std::unique_ptr<Exchange> exchange);
+  // Closes the connections that are kept.
+  void clear();
 
  private:
   const HttpOptions options_;

@@ -194,20 +194,14 @@ void Exchange::watch_connecting(bool watch) {
   curl_easy_setopt(easy_, CURLOPT_VERBOSE, watch ? 1L : 0L);
 }
 
-// libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also for
-// OpenSSL.  Other TLS libraries, or an older libcurl, may raise SIGPIPE.
-bool init_http() {
-  static const bool may_raise_sigpipe = [] {
+void init_http() {
+  [[maybe_unused]] static const bool once = [] {
     // libcurl would write the keys of all TLS sessions to the file that this
     // variable names.
     if (ignores_environment()) unsetenv("SSLKEYLOGFILE");
     // Never cleaned up: others in this process may use libcurl too.
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
-    return own.version_num < 0x075800 || own.ssl_version == nullptr ||
-           !sigv4::begins_with(own.ssl_version, "OpenSSL/");
+    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   }();
-  return may_raise_sigpipe;
 }
 
 }  // namespace sigv4

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -94,10 +95,11 @@ void Condition::wait(std::unique_lock<Mutex>& guard) {
   own.release();
 }
 
-void Condition::wait_for(std::unique_lock<Mutex>& guard,
-                         std::chrono::nanoseconds time) {
+void Condition::wait_until(std::unique_lock<Mutex>& guard, BootTime deadline) {
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::seconds(1);
+  const std::chrono::nanoseconds left = deadline - BootClock::now();
   std::unique_lock<std::mutex> own(guard.mutex()->mutex_, std::adopt_lock);
-  condition_.wait_for(own, time);
+  condition_.wait_for(own, std::min(left, kLongest));
   own.release();
 }
 

@@ -20,6 +20,8 @@
 #include <functional>
 #include <mutex>
 
+#include "boot_clock.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -53,8 +55,10 @@ class Mutex {
 class Condition {
  public:
   void wait(std::unique_lock<Mutex>& guard);
-  // This clock stands still while the machine is suspended.
-  void wait_for(std::unique_lock<Mutex>& guard, std::chrono::nanoseconds time);
+  // Waits until that time on the boot clock at the latest, but at most for a
+  // second: the clock of a condition variable stands still while the machine is
+  // suspended.
+  void wait_until(std::unique_lock<Mutex>& guard, BootTime deadline);
   void notify_all() noexcept;
 
  private:

@@ -4,7 +4,6 @@
 
 #include <openssl/crypto.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <list>
 #include <memory>
@@ -47,10 +46,6 @@ void stop_all() {
   }
 }
 
-// A condition variable's clock stands still while the machine is suspended, so
-// a long wait consists of several short ones.
-constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
-
 }  // namespace
 
 void stop_all_at_exit() {
@@ -62,22 +57,48 @@ void stop_all_at_exit() {
 
 bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline) {
-  const std::chrono::nanoseconds left = deadline - BootClock::now();
-  if (left <= std::chrono::nanoseconds::zero()) return false;
-  change.wait_for(guard, std::min(left, kLongestWait));
+  if (deadline == BootTime::max()) {
+    change.wait(guard);
+    return true;
+  }
+  if (BootClock::now() >= deadline) return false;
+  change.wait_until(guard, deadline);
   return true;
+}
+
+// A thread that has just asked whether it is done waits by the time that the
+// mutex is free.
+void Bell::ring() noexcept {
+  mutex_.lock();
+  mutex_.unlock();
+  rung_.notify_all();
+}
+
+void CallWaker::wake() noexcept {
+  woken_ = true;
+  bell_->ring();
+}
+
+void CallWaker::wait_until(BootTime deadline, FunctionRef<bool()> done) {
+  std::unique_lock<Mutex> guard(bell_->mutex_);
+  while (!woken_ && !done() && sigv4::await(bell_->rung_, guard, deadline)) {
+  }
 }
 
 void register_for_exit(const std::shared_ptr<Stoppable>& threads) {
   Registered& own = registered().get();
   const std::lock_guard<Mutex> guard(own.mutex);
-  const auto gone = std::find_if(own.threads.begin(), own.threads.end(),
-                                 [](const auto& one) { return one.expired(); });
-  if (gone != own.threads.end()) {
-    *gone = threads;
-  } else {
-    own.threads.push_back(threads);
-  }
+  own.threads.push_back(threads);
+}
+
+// Also forgets those that were destroyed since.
+void stop(Stoppable& threads, BootTime by) {
+  threads.tell_to_stop(by);
+  threads.await_stop();
+  Registered* const own = registered().peek();
+  if (own == nullptr) return;
+  const std::lock_guard<Mutex> guard(own->mutex);
+  own->threads.remove_if([](const auto& one) { return one.expired(); });
 }
 
 // OpenSSL documents that this fails once it has cleaned up.

@@ -6,21 +6,61 @@
 #ifndef DDBMUTEX_SIGV4_THREAD_HPP
 #define DDBMUTEX_SIGV4_THREAD_HPP
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
 
 #include "boot_clock.hpp"
+#include "function_ref.hpp"
 #include "system.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Waits to be notified, but at most for a second, so call it in a loop. Returns
-// false, at once, if the deadline has passed.
+// Waits to be notified, or for a while, so call it in a loop.  Returns false,
+// at once, if the deadline has passed.
 bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline);
+
+// Where a CallWaker waits.  Whoever is about to ring owns it, too.
+class Bell {
+ public:
+  // Makes the waiting thread look again.  Best called without a mutex that the
+  // thread locks next.
+  void ring() noexcept;
+
+ private:
+  friend class CallWaker;
+  Mutex mutex_;
+  Condition rung_;
+};
+using BellPtr = std::shared_ptr<Bell>;
+
+// Ends the waits of one call.  Any thread may call wake(), even before the call
+// waits: it is remembered until clear().
+class CallWaker {
+ public:
+  CallWaker() : bell_(std::make_shared<Bell>()) {}
+  CallWaker(const CallWaker&) = delete;
+  CallWaker& operator=(const CallWaker&) = delete;
+
+  void wake() noexcept;
+  void clear() noexcept { woken_ = false; }
+  bool woken() const noexcept { return woken_; }
+  // Waits until the deadline, until it is woken, or until it is `done`, which
+  // is asked whenever the bell has rung.  Only one thread may wait.
+  void wait_until(BootTime deadline, FunctionRef<bool()> done);
+  void wait_until(BootTime deadline) {
+    wait_until(deadline, [] { return false; });
+  }
+  const BellPtr& bell() const { return bell_; }
+
+ private:
+  const BellPtr bell_;
+  std::atomic<bool> woken_{false};
+};
 
 // Owns threads that must end before the libraries that they use are shut down.
 class Stoppable {
@@ -34,10 +74,7 @@ class Stoppable {
   virtual void await_stop() = 0;
 };
 
-inline void stop(Stoppable& threads, BootTime by) {
-  threads.tell_to_stop(by);
-  threads.await_stop();
-}
+void stop(Stoppable& threads, BootTime by);
 
 // How long threads may take to end.
 constexpr std::chrono::seconds kStopWithin{2};

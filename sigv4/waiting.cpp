@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "http.hpp"
-#include "sigpipe.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -49,7 +48,7 @@ pollfd polled(const Waker* waker) {
   return {waker != nullptr ? waker->fd() : -1, POLLIN, 0};
 }
 
-// Becomes readable at the deadline.
+// Becomes readable at the deadline, or before.
 pollfd timer_until(BootTime deadline, Waker* waker) {
   if (waker == nullptr) return {-1, POLLIN, 0};
   waker->timer().set(deadline);
@@ -93,9 +92,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   };
   const auto before = under_way();
   if (before == 0) return;
-  const SigpipeGuard guard;
   std::vector<pollfd>& fds = exchanges[0]->polled_fds();
-  const pollfd timer = timer_until(deadline, waker);
   bool woken = false;
   do {
     BootTime now = BootClock::now();
@@ -104,7 +101,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     BootTime until = poll_until(deadline, waker, now);
     fds.clear();
     fds.push_back(polled(waker));
-    fds.push_back(timer);
+    fds.push_back(timer_until(deadline, waker));
     for (auto at = exchanges; at != end; ++at) {
       (*at)->prepare_poll(now, fds);
       until = std::min(until, (*at)->next_due());
@@ -120,12 +117,12 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
 
 void wait_until(BootTime deadline, Waker* own, const Waker* other) {
   if (is_woken(own) || is_woken(other)) return;
-  pollfd fds[] = {polled(own), polled(other), timer_until(deadline, own)};
   while (!is_woken(own) && !is_woken(other)) {
     const BootTime now = BootClock::now();
     if (now >= deadline) return;
     const BootTime until =
         poll_until(poll_until(deadline, own, now), other, now);
+    pollfd fds[] = {polled(own), polled(other), timer_until(deadline, own)};
     poll(fds, 3, poll_timeout(until, now));
   }
 }

@@ -61,6 +61,7 @@ constexpr struct {
     {Fault::bad_request, "bad_request"},
     {Fault::unknown_action, "unknown_action"},
     {Fault::bad_certificate, "bad_certificate"},
+    {Fault::no_thread, "no_thread"},
     {Fault::keys_awaited, "keys_awaited"},
     {Fault::no_memory, "no_memory"},
     {Fault::unreachable, "unreachable"},

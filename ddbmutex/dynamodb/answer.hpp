@@ -57,6 +57,7 @@ enum class Fault {
   bad_request,      // DynamoDB does not accept the request.
   unknown_action,   // This engine does not have the action.
   bad_certificate,  // The server's certificate is not trusted.
+  no_thread,        // The thread that sends cannot be started.
 
   // Transient: worth another attempt.
   keys_awaited,    // Credentials are being fetched, or will be soon.

@@ -16,6 +16,17 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+namespace {
+
+Answer without_skewed_time(Answer answer) {
+  if (answer.fault == Fault::skewed_time) {
+    answer.fault = Fault::timed_out;
+    answer.message = kNoTimeToSignAgain;
+  }
+  return answer;
+}
+
+}  // namespace
 
 void set_cancelled(Answer& answer) {
   answer.fault = Fault::cancelled;
@@ -40,14 +51,17 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
       return answer;
     }
     if (now >= context.deadline) {
-      if (is_retry) return answer;  // It has the last transient fault.
+      // It has the last transient fault.
+      if (is_retry) return without_skewed_time(std::move(answer));
       answer.fault = Fault::timed_out;
       answer.message = "the deadline has passed";
       return answer;
     }
-    answer = context.client.call(
-        action, body, std::min(context.deadline, now + context.request_timeout),
-        *context.waker, reader, wanted);
+    answer = context.carrier.carry(
+        {action, std::string(body),
+         std::min(context.deadline, now + context.request_timeout), reader,
+         wanted},
+        *context.waker);
     if (answered(answer.fault)) {
       retry.success();
       return answer;
@@ -57,13 +71,13 @@ Answer ask(const CallContext& context, Action action, std::string_view body,
     if (answer.too_large && of_pages) return answer;
     const auto delay = retry.after(answer);
     if (!delay || context.deadline - BootClock::now() <= *delay) {
-      return answer;
+      return without_skewed_time(std::move(answer));
     }
     const BootTime next = BootClock::now() + *delay;
     context.client.warn_of_failing(answer, *begun, next, context.deadline,
                                    warned);
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
-    sigv4::wait_until(next, context.waker);
+    context.waker->wait_until(next);
   }
 }
 

@@ -4,8 +4,8 @@
 // reads and changes of tables.  (A conditional write of a lock is made anew for
 // each attempt; see lock/attempt.hpp.)
 //
-//   sigv4::Waker waker;
-//   const CallContext context{client, budget,
+//   sigv4::CallWaker waker;
+//   const CallContext context{carrier, client, budget,
 //                             BootClock::now() + std::chrono::seconds(5),
 //                             &waker};
 //   const Answer answer = ask(context, Action::get_item, body);
@@ -19,7 +19,7 @@
 #include <string_view>
 
 #include "../../sigv4/boot_clock.hpp"
-#include "../../sigv4/waiting.hpp"
+#include "../../sigv4/thread.hpp"
 #include "answer.hpp"
 #include "client.hpp"
 #include "retry.hpp"
@@ -31,12 +31,13 @@ namespace dynamodb {
 // How requests are sent, how long transient faults are retried, and what ends
 // the wait earlier.
 struct CallContext {
-  Client& client;
+  Carrier& carrier;
+  Client& client;  // The carrier's.
   RetryBudget& budget;
   BootTime deadline;
   // Ends the wait when it is woken; it stays woken.  Null if the table is
   // closed; then the deadline must have passed, and nothing is sent.
-  sigv4::Waker* waker;
+  sigv4::CallWaker* waker;
   std::chrono::nanoseconds request_timeout = kTableRequestTimeout;
 };
 
@@ -60,6 +61,11 @@ Answer describe_table(const CallContext& context, std::string_view table);
 void explain_wrong_key(const CallContext& context, std::string_view table,
                        const std::string& key, const std::string& sort_key,
                        Answer& answer);
+
+// Why a call has timed out whose signature was refused for its time, which says
+// nothing of the keys.
+inline constexpr char kNoTimeToSignAgain[] =
+    "the clock was wrong, and no time was left to sign again";
 
 // Sets the fault `cancelled`, and its message.
 void set_cancelled(Answer& answer);

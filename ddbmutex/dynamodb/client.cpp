@@ -350,20 +350,17 @@ void Client::count(const Answer& answer) {
   }
 }
 
-Answer Client::call(Action action, std::string_view body, BootTime deadline,
-                    sigv4::Waker& waker, Reader reader, const Wanted& wanted) {
-  await_keys(deadline, &waker);
-  const BootTime now = BootClock::now();
+std::unique_ptr<Client::Pending> Client::start(const PlainRequest& request,
+                                               BootTime now) {
   auto pending = prepare(now);
-  pending->body() += body;
+  pending->body() += request.body;
+  const Action action = request.action;
   const bool of_this_table = is_of_an_item(action) || action == Action::scan ||
                              action == Action::query;
   if (of_this_table) answer_if_table_key_is_wrong(*pending);
-  begin(*pending, action, now, reader, wanted);
-  if (pending->under_way()) sigv4::drive(pending->exchange(), deadline, &waker);
-  const bool late = BootClock::now() >= deadline;
-  return finish(std::move(pending),
-                late ? Transport::timed_out : Transport::cancelled);
+  begin(*pending, action, now, request.reader, request.wanted);
+  pending->exchange().send_by(request.deadline);
+  return pending;
 }
 
 Counts Client::counts() const {

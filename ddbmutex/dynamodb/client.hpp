@@ -26,9 +26,9 @@
 #include "../../sigv4/log.hpp"
 #include "../../sigv4/sigv4.hpp"
 #include "../../sigv4/system.hpp"
+#include "../../sigv4/thread.hpp"
 #include "../../sigv4/url.hpp"
 #include "../../sigv4/utc.hpp"
-#include "../../sigv4/waiting.hpp"
 #include "answer.hpp"
 #include "clock.hpp"
 #include "endpoint.hpp"
@@ -66,6 +66,28 @@ struct ClientOptions {
   std::size_t max_answer_bytes = kMostAnswerBytes;
 };
 
+// A request that is sent as it is.
+struct PlainRequest {
+  Action action;
+  std::string body;
+  BootTime deadline;  // For its answer.
+  Reader reader = nullptr;
+  Wanted wanted{};
+};
+
+// Sends requests, in a thread of its own, for calls that wait.
+//
+// Thread safety: any thread may call it.
+class Carrier {
+ public:
+  // Waits for keys, sends the request, and waits for its answer until the
+  // deadline or until the waker is woken.  It stays woken.
+  virtual Answer carry(PlainRequest&& request, sigv4::CallWaker& waker) = 0;
+
+ protected:
+  ~Carrier() = default;
+};
+
 // What was sent and received so far, without requests in flight.
 struct Counts {
   std::array<std::uint64_t, kActions> sent{};  // Requests, by action.
@@ -92,7 +114,7 @@ class Client {
   void begin(Pending& pending, Action action, BootTime now,
              Reader reader = nullptr, const Wanted& wanted = {});
   // Waits for keys that are being fetched.  False if there are none.
-  bool await_keys(BootTime deadline, sigv4::Waker* waker) {
+  bool await_keys(BootTime deadline, sigv4::CallWaker& waker) {
     return keys_.await(deadline, waker);
   }
   // Whether there certainly are keys.  Does not block.
@@ -101,11 +123,8 @@ class Client {
   // fails for lack of memory: an answer that cannot be read then is no_memory.
   Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
 
-  // All of the above: waits for keys, sends the request, and waits for its
-  // answer until `deadline` or until the waker is woken.  It stays woken.
-  Answer call(Action action, std::string_view body, BootTime deadline,
-              sigv4::Waker& waker, Reader reader = nullptr,
-              const Wanted& wanted = {});
+  // prepare() and begin() for a request that is sent as it is.
+  std::unique_ptr<Pending> start(const PlainRequest& request, BootTime now);
 
   // Whether the table's key is the one of the options.  A PutItem does not name
   // the key.  If the table's key were another attribute of the record, each
@@ -113,9 +132,9 @@ class Client {
   // sent only after a GetItem, which names the key, has succeeded.
   enum class TableKey { unknown, right, wrong };
   bool table_key_is_right() const { return table_key_ == TableKey::right; }
-  // unknown: the next take sends a GetItem first.  wrong: takes, and call() for
-  // an item, Scan or Query, send nothing.  Their answer is wrong_key with the
-  // message `why`.
+  // unknown: the next take sends a GetItem first.  wrong: takes, and start()
+  // for an item, Scan or Query, send nothing.  Their answer is wrong_key with
+  // the message `why`.
   void set_table_key(TableKey key, std::string&& why = {});
   // True for the first call after a GetItem has found the key wrong. DynamoDB's
   // message does not say which key the table has.  That caller should ask
@@ -139,6 +158,9 @@ class Client {
 
   // The destructor waits for a fetch of keys until this time at the latest.
   void stop_waiting_for_keys_at(BootTime time) { keys_.end_by(time); }
+
+  // Closes the connections that are kept, which may write to the network.
+  void close_connections() { pool_.clear(); }
 
   Counts counts() const;
   std::size_t max_answer_bytes() const { return options_.max_answer_bytes; }
@@ -213,7 +235,9 @@ class Client::Pending {
 
   // For sigv4::drive().
   sigv4::Exchange& exchange() { return *exchange_; }
-  // False if begin() had no keys or no endpoint.
+  // False if there are no keys or no endpoint.
+  bool will_be_sent() const { return answer_ == nullptr; }
+  // False before begin(), and if nothing was sent.
   bool under_way() const { return exchange_->under_way(); }
 
  private:

@@ -4,9 +4,8 @@
 // to release it.
 //
 // It decides what to send next and when, until when to go on, and what an
-// answer means; all retries are decided here.  Whoever has the time drives it:
-// a calling thread drives one by run(), the sender many at once by begin() and
-// finish().
+// answer means.  The sender drives all attempts.  Between two requests of a
+// take its caller has it: see take.hpp.
 //
 // The order matters.  First come the keys.  Then the request is stamped and its
 // effect on the claim is published.  Then bytes are sent.  An answer is
@@ -22,9 +21,7 @@
 #include <utility>
 
 #include "../../sigv4/boot_clock.hpp"
-#include "../../sigv4/function_ref.hpp"
 #include "../../sigv4/http_answer.hpp"
-#include "../../sigv4/waiting.hpp"
 #include "../dynamodb/answer.hpp"
 #include "../dynamodb/client.hpp"
 #include "held_lease.hpp"
@@ -40,27 +37,7 @@ namespace lock {
 Reply reply_to(Request::Verb verb, dynamodb::Answer& answer,
                const RowFormat& layout = kDdblock);
 
-// How an attempt stamps a request for a lease that other threads use, too: each
-// function runs under the mutex that guards the lease.
-class Stamper {
- public:
-  // A request is about to be sent.  False: it is too late, or unwanted.
-  virtual bool stamp(Attempt& attempt) = 0;
-  // The request was stamped, but cannot be sent.
-  virtual void unstamp(Attempt& attempt) = 0;
-
- protected:
-  ~Stamper() = default;
-};
-
-// The same for run(), which also receives the answers.
-class SharedLease : public Stamper {
- public:
-  virtual void receive(Attempt& attempt) = 0;
-
- protected:
-  ~SharedLease() = default;
-};
+struct TakeWait;
 
 class Attempt {
  public:
@@ -78,39 +55,31 @@ class Attempt {
     releasing_take_again,
   };
 
-  // Called by run() with no mutex held, after each answer.  `begun`: when its
-  // request was begun.  Returns until when transient errors are retried.
-  using RetryUntil = sigv4::FunctionRef<BootTime(const dynamodb::Answer& answer,
-                                                 BootTime begun)>;
-  // Called by run() with no mutex held, before each pause.  `answer`: the last.
-  // `next`: when a request is begun.
-  using BeforePause =
-      sigv4::FunctionRef<void(const dynamodb::Answer& answer, BootTime next)>;
-
   // `observation`: of a take; may be null.
   Attempt(Call call, HeldLease& held, Observation* observation = nullptr);
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  // Sends what the lease says and retries after transient errors, until there
-  // is a verdict other than `again` or a final fault, until the deadline, or
-  // until `waker` (may be null) is woken.  Nothing is sent after that.  A take
-  // that fails waits until its deadline even if no time is left for another
-  // request; its answer is the last error.  A take that ends undecided leaves
-  // its request in flight, and must be released if needs_release().
-  // `shared` is null if no other thread uses the lease.
-  void run(BootTime deadline, sigv4::Waker* waker,
-           SharedLease* shared = nullptr);
-  void run(BootTime deadline, sigv4::Waker* waker, RetryUntil retry_until,
-           BeforePause before_pause, SharedLease* shared = nullptr);
+  // As if nothing had been sent before, but what may have been applied is
+  // remembered.
+  void restart(BootTime deadline);
 
-  // Stamps the next request and begins to send it.
-  enum class Begun { yes, too_late_or_unwanted, no_memory };
-  Begun begin(Stamper* stamper, BootTime now);
+  // These make and end a request.  prepare() finds keys, which stamp() is to
+  // follow, and then send().
+  //
+  void prepare(BootTime now);
+  // Begins to send what was stamped.
+  void send();
+  // False if there are no keys or no endpoint: the answer says so.
+  bool will_be_sent() const { return pending_->will_be_sent(); }
+  // The request is not sent.  unstamp() is to follow if it was stamped.
+  void drop_request() { pending_.reset(); }
   // Ends the request; if it is still in flight, because of `why`.  receive() is
-  // to follow.  REQUIRES: begun.  Needs no memory.
+  // to follow.  REQUIRES: has_request().  Needs no memory.
   void finish(sigv4::Transport why);
+  // Makes the answer of a request that got none, or was not sent.
+  void fail(dynamodb::Fault why, const char* message);
   // From now on it is a release, which first awaits a take in flight.
   void release_instead(BootTime give_up_at);
   // The last stage of the release of a take.
@@ -126,6 +95,11 @@ class Attempt {
   void unstamp();
   // Learns from the answer that finish() has set.
   void receive();
+  // Of a take: the call that waits for its request; null if it has left.
+  TakeWait* wait() const { return wait_; }
+  void set_wait(TakeWait* wait) { wait_ = wait; }
+  // The call has left, and takes its observation with it.
+  void be_left();
   // Replaces the verdict of receive().
   void decide(Verdict verdict) { verdict_ = verdict; }
   // After an answer that decided nothing: sets due().  False if no other
@@ -144,9 +118,17 @@ class Attempt {
   // There is a request, which finish() must end even if it is over.
   bool has_request() const { return pending_ != nullptr; }
   bool in_flight() const { return pending_->under_way(); }
+  // In flight, and DynamoDB may apply it.
+  bool may_be_applied() const {
+    return in_flight() && verb_ != Request::Verb::look &&
+           pending_->exchange().sent();
+  }
   sigv4::Exchange& exchange() { return pending_->exchange(); }
   BootTime stamped_at() const { return stamped_at_; }  // The last request was.
   BootTime timeout_at() const { return timeout_at_; }  // The request's.
+  void end_request_at(BootTime when) { timeout_at_ = when; }
+  // Until when transient errors are retried; see plan_next().
+  BootTime end_at() const { return end_at_; }
 
   Verdict verdict() const { return verdict_; }
   // The last one, which says why nothing is decided.
@@ -162,27 +144,18 @@ class Attempt {
   bool outcome_unknown() const { return outcome_unknown_; }
   // Of a take that did not win: the row may be ours, or may yet become it.
   bool needs_release() const;
-  // The last run() ended at its deadline or because it was woken, and no
-  // request of it had failed.
-  bool given_up() const { return given_up_; }
 
  private:
   BootTime end() const;
   void begin_anew();
-  bool await_keys(BootTime begun, sigv4::Waker* waker);
-  bool send(BootTime now, sigv4::Waker* waker, SharedLease* shared);
-  void await_answer(sigv4::Waker* waker, SharedLease* shared);
-  void end_request(SharedLease* shared);
-  void conclude(sigv4::Transport why, SharedLease* shared);
   void note_failure();
-  void end_unsent(dynamodb::Fault why);
-  void end_undecided(BootTime retry_until, sigv4::Waker* waker);
 
   Stage stage_;
   const HeldLeasePtr held_;
   MutexSettings& settings_;
   Observation none_;  // Used if the caller passed none.
   Observation* observation_;
+  TakeWait* wait_ = nullptr;
   BootTime deadline_ = BootTime::max();
   BootTime due_{};
 
@@ -195,8 +168,8 @@ class Attempt {
 
   Verdict verdict_ = Verdict::again;
   dynamodb::Answer answer_;
+  Reply reply_;  // What the answer means, until receive().
   bool outcome_unknown_ = false;
-  bool given_up_ = false;
   std::string last_failures_;  // The last that a server or the system reported.
 };
 

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "../../sigv4/boot_clock.hpp"
+#include "../../sigv4/system.hpp"
 #include "../dynamodb/client.hpp"
 #include "../dynamodb/retry.hpp"
 #include "agenda.hpp"
@@ -28,7 +29,8 @@ inline namespace v0 {
 namespace lock {
 
 class Attempt;
-struct Closing;
+struct ReleaseWait;
+struct RenewalWait;
 
 using Attempts = std::list<Attempt>;
 // At most one attempt.  It is a list, too, because only from list to list an
@@ -101,7 +103,8 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   bool over() const { return release_begun || loss; }
   // Whether the sender may renew it at that time.
   bool is_renewed_at(BootTime when) const {
-    return !stops_renewing && when - since < settings->max_hold;
+    return settings->renew_after > std::chrono::nanoseconds::zero() &&
+           !stops_renewing && when - since < settings->max_hold;
   }
 
   const std::shared_ptr<MutexSettings> settings;
@@ -110,7 +113,7 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   Lease lease;
   BootTime since{};  // It is held.
   bool release_begun = false;
-  bool renewing = false;        // A request is in flight, or the user renews.
+  bool renewing = false;        // A renewal is in flight.
   bool stops_renewing = false;  // From now on only the user renews it.
   std::optional<Verdict> loss;  // How it was lost, if it was.
   BootTime lost_at{};           // See Result::lost_at.
@@ -120,8 +123,10 @@ struct HeldLease : std::enable_shared_from_this<HeldLease> {
   bool in_danger = false;        // Reported since it was renewed.
   OneAttempt retry;              // The renewal, if it is to be retried.
   OneAttempt release;            // Made in advance: unlock() needs no memory.
-  std::shared_ptr<Closing> closing;      // Waits for the release; may be null.
-  std::size_t closing_index = 0;         // In Closing::locks.
+  // The calls that wait for it; may be null.  Told when they are over.
+  sigv4::Condition told;
+  RenewalWait* renewal_wait = nullptr;
+  ReleaseWait* release_wait = nullptr;
   std::shared_ptr<HeldLease> next_lost;  // The next loss to report.
 };
 

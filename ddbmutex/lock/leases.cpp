@@ -58,8 +58,32 @@ void Leases::renew_at(HeldLease& held, BootTime when) {
 }
 
 void Leases::plan_renewal(HeldLease& held, BootTime when) {
-  const bool by_hand = held.settings->renew_after <= nanoseconds::zero();
-  if (!by_hand && held.is_renewed_at(when)) renew_at(held, when);
+  if (held.is_renewed_at(when)) renew_at(held, when);
+}
+
+void Leases::renew_now(HeldLease& held, const ChangesPtr& changes,
+                       RenewalWait& wait) {
+  held.lease.carry(changes);
+  held.renewal_wait = &wait;
+  renew_at(held, wait.begun);
+}
+
+void Leases::end_wait(HeldLease& held, Result&& result) {
+  RenewalWait* const wait = std::exchange(held.renewal_wait, nullptr);
+  if (wait == nullptr) return;
+  wait->result = std::move(result);
+  wait->over = true;
+  held.told.notify_all();
+  changed.notify_all();
+}
+
+void Leases::resume_renewals(HeldLease& held) {
+  if (held.over() || held.renewing) return;
+  held.lease.carry(nullptr);
+  unplan(held);
+  plan_renewal(held,
+               std::max(held.lease.time_at_age(held.settings->renew_after),
+                        BootClock::now()));
 }
 
 void Leases::unplan(HeldLease& held) {
@@ -70,6 +94,7 @@ void Leases::unplan(HeldLease& held) {
 // Claims that end first are renewed first.  A renewal that got no answer is
 // repeated after the others, so that requests that hang do not hold them up.
 BootTime Leases::due_key(const HeldLease& held) {
+  if (held.renewal_wait != nullptr) return BootTime::min();
   const BootTime end = held.lease.claim_end();
   return !held.retry.empty() && held.retry.front().unanswered()
              ? end + held.settings->ttl
@@ -151,6 +176,7 @@ void Leases::remove(HeldLease& held) {
 void Leases::lose(HeldLease& held, Verdict why) {
   remove(held);
   report(held, why);
+  end_wait(held, end_of(held));
 }
 
 // A lease that is over may be in use by its release, without the mutex.
@@ -167,7 +193,7 @@ void Leases::report(HeldLease& held, Verdict why) {
   const MutexSettings& settings = *held.settings;
   const bool wanted =
       !settings.silenced && (settings.hears_losses || client.log());
-  if (!wanted || stopping || !has_notifier) return;
+  if (!wanted || stopping) return;
   // Appends to the list of losses without allocating.
   HeldLeasePtr& end_of_list =
       last_loss != nullptr ? last_loss->next_lost : first_loss;
@@ -188,6 +214,7 @@ OneAttempt Leases::begin_release(HeldLease& held) {
   lose_if_ended(held, BootClock::now());
   if (!held.loss) remove(held);
   held.release_begun = true;
+  end_wait(held, end_of(held));
   // A renewal in flight is abandoned, so its answer will not reach this lease.
   // The lease only learns what the clock knows by now.
   if (held.renewing) held.lease.apply(client.clock());

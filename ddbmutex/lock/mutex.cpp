@@ -11,10 +11,10 @@
 #include "../../sigv4/backoff.hpp"
 #include "../../sigv4/http_answer.hpp"
 #include "../../sigv4/memory.hpp"
-#include "../../sigv4/waiting.hpp"
 #include "../dynamodb/ask.hpp"
 #include "requests.hpp"
 #include "row_format.hpp"
+#include "take.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -33,12 +33,12 @@ BootTime add_saturating(BootTime now, nanoseconds by) {
 class Mutex::Acquisition {
  public:
   // REQUIRES: no other wait uses the waker.
-  Acquisition(Mutex& mutex, nanoseconds time, Cancel* cancel,
-              sigv4::Waker& waker, Result& result);
+  Acquisition(Mutex& mutex, nanoseconds time, const std::atomic<bool>* stopped,
+              sigv4::CallWaker& waker, Result& result);
   // If memory runs out, take() leaves an attempt behind, which may get the
   // lock.
   ~Acquisition() {
-    if (!attempt_.empty()) leave_nothing_behind();
+    leave_nothing_behind();
     if (queued_) leave_queue();
   }
   Acquisition(const Acquisition&) = delete;
@@ -87,10 +87,11 @@ class Mutex::Acquisition {
   const bool forever_;
   const BootTime begun_ = BootClock::now();
   const BootTime end_;
-  sigv4::Waker& waker_;
+  sigv4::CallWaker& waker_;
   Queue::Waiter waiter_;
 
   OneAttempt attempt_;  // None once it is clear what became of it.
+  Outcome outcome_;     // Of its last run.
   sigv4::Backoff polls_;
   MissedTurns missed_turns_;
   bool queued_ = false;  // In line, or has the turn and is not the holder yet.
@@ -128,8 +129,9 @@ dynamodb::Item applied(const dynamodb::Item& to, const ChangesPtr& changes) {
 
 }  // namespace
 
-Mutex::Acquisition::Acquisition(Mutex& mutex, nanoseconds time, Cancel* cancel,
-                                sigv4::Waker& waker, Result& result)
+Mutex::Acquisition::Acquisition(Mutex& mutex, nanoseconds time,
+                                const std::atomic<bool>* stopped,
+                                sigv4::CallWaker& waker, Result& result)
     : mutex_(mutex),
       settings_(mutex.settings()),
       result_(result),
@@ -137,7 +139,7 @@ Mutex::Acquisition::Acquisition(Mutex& mutex, nanoseconds time, Cancel* cancel,
       forever_(time == nanoseconds::max()),
       end_(add_saturating(begun_, once_ ? time_of_one_try(settings_) : time)),
       waker_(waker),
-      waiter_(waker, cancel) {}
+      waiter_(waker, stopped) {}
 
 bool Mutex::Acquisition::wait_for_turn() {
   {
@@ -161,7 +163,7 @@ bool Mutex::Acquisition::wait_for_turn() {
     }
   }
   for (;;) {
-    sigv4::wait_until(next_look(), &waker_);
+    waker_.wait_until(next_look());
     waker_.clear();  // Before looking for what has woken it.
     bool has_turn;
     {
@@ -187,7 +189,7 @@ bool Mutex::Acquisition::wait_for_others() {
       mutex_.table_.turns_of_others.left_until(settings_.place);
   while (BootClock::now() < until) {
     busy_ = true;
-    if (!once_) sigv4::wait_until(std::min(until, end_), &waker_);
+    if (!once_) waker_.wait_until(std::min(until, end_));
     waker_.clear();  // Before looking for what has woken it.
     if (ended()) return false;
     if (!once_ && !time_is_up()) continue;
@@ -208,7 +210,7 @@ void Mutex::Acquisition::leave_queue() {
 // Whether another thread has ended the call.
 bool Mutex::Acquisition::ended() {
   const Guard guard(mutex_.mutex_);
-  const bool closed = mutex_.table_.waits.closed();
+  const bool closed = mutex_.table_.is_closed();
   const bool ended = closed || waiter_.cancelled();
   if (ended) result_.verdict = closed ? Verdict::closed : Verdict::cancelled;
   return ended;
@@ -232,33 +234,33 @@ void Mutex::Acquisition::take() {
   asked_ = true;
   begin();
   for (;;) {
-    Attempt& attempt = attempt_.front();
     BootTime retry_until = BootTime::max();
-    attempt.run(
-        end_, &waker_,
-        [&](const Answer& answer, BootTime begun) {
-          return retry_until = receive(answer, begun);
-        },
-        [&](const Answer& answer, BootTime next) {
-          warn_of_outage(answer, next, retry_until);
-        });
-    if (attempt.verdict() == Verdict::ours) return become_holder();
+    outcome_ = Taking(*mutex_.table_.renewer, end_, waker_)
+                   .run(
+                       attempt_,
+                       [&](const Answer& answer, BootTime begun) {
+                         return retry_until = receive(answer, begun);
+                       },
+                       [&](const Answer& answer, BootTime next) {
+                         warn_of_outage(answer, next, retry_until);
+                       });
+    if (outcome_.verdict == Verdict::ours) return become_holder();
     // A condition that failed means busy, too, even if no time was left for a
     // look.
-    busy_ = busy_ || attempt.verdict() == Verdict::busy ||
-            attempt.answer().fault == Fault::condition_failed;
-    if (attempt.held().lease.needs_new_uuid()) {
+    busy_ = busy_ || outcome_.verdict == Verdict::busy ||
+            outcome_.answer.fault == Fault::condition_failed;
+    if (!attempt_.empty() && attempt_.front().held().lease.needs_new_uuid()) {
       leave_nothing_behind();
       begin();
       continue;
     }
     judge();
     if (once_ || result_.verdict != Verdict::busy) break;
-    if (attempt.verdict() == Verdict::busy) say_that_it_waits();
+    if (outcome_.verdict == Verdict::busy) say_that_it_waits();
     if (!pause()) break;
   }
   if (result_.verdict == Verdict::again) {
-    attempt_.front().answer().copy_fault_to(result_.answer);
+    result_.answer = std::move(outcome_.answer);
     if (result_.answer.fault == Fault::wrong_key) explain_wrong_key();
   }
   leave_nothing_behind();
@@ -269,9 +271,10 @@ void Mutex::Acquisition::explain_wrong_key() {
   const nanoseconds time = settings_.request_timeout;
   const BootTime by = std::min(end_, BootClock::now() + time);
   const RowTarget& place = settings_.place;
-  dynamodb::explain_wrong_key(
-      {settings_.client, settings_.budget, by, &waker_, time}, place.table,
-      place.key_name, place.sort_name, result_.answer);
+  dynamodb::explain_wrong_key({*mutex_.table_.renewer, settings_.client,
+                               settings_.budget, by, &waker_, time},
+                              place.table, place.key_name, place.sort_name,
+                              result_.answer);
   ended();  // Sets the verdict if another thread has ended the call meanwhile.
 }
 
@@ -323,7 +326,7 @@ bool Mutex::Acquisition::pause() {
                                       settings_.budget.random_share()));
   const BootTime stale_at = mutex_.observation_.stale_at();
   if (stale_at > now) until = std::min(until, stale_at);
-  sigv4::wait_until(std::min(until, end_), &waker_);
+  waker_.wait_until(std::min(until, end_));
   return !ended() && !time_is_up();
 }
 
@@ -346,9 +349,10 @@ void Mutex::Acquisition::say_that_it_waits() {
       write_request(place, request, body);
       const BootTime within =
           add_saturating(BootClock::now(), settings_.request_timeout);
-      Answer answer = settings_.client.call(
-          action_of(request.verb, place.policy), body, std::min(within, end_),
-          waker_, nullptr, wanted_of(*place.format, false));
+      Answer answer = mutex_.table_.renewer->carry(
+          {action_of(request.verb, place.policy), body.take(),
+           std::min(within, end_), nullptr, wanted_of(*place.format, false)},
+          waker_);
       if (answer.fault != Fault::condition_failed) return;
       row = std::move(reply_to(request.verb, answer, *place.format).row);
     }
@@ -357,14 +361,13 @@ void Mutex::Acquisition::say_that_it_waits() {
 
 // What a run that did not win says of the lock.
 void Mutex::Acquisition::judge() {
-  const Attempt& attempt = attempt_.front();
-  result_.verdict = attempt.verdict();
+  result_.verdict = outcome_.verdict;
   if (result_.verdict == Verdict::bad_record) {
-    result_.answer.message = attempt.held().lease.row().problem;
+    result_.answer.message = attempt_.front().held().lease.row().problem;
   }
   if (result_.verdict != Verdict::again || ended()) return;
   // Out of time: busy if it was last seen held.
-  if (attempt.given_up() && busy_) result_.verdict = Verdict::busy;
+  if (outcome_.given_up && busy_) result_.verdict = Verdict::busy;
 }
 
 void Mutex::Acquisition::become_holder() {
@@ -394,23 +397,14 @@ void Mutex::Acquisition::become_holder() {
     return;
   }
   leave_nothing_behind();
-  result_.verdict =
-      mutex_.table_.waits.closed() ? Verdict::closed : Verdict::no_thread;
+  result_.verdict = Verdict::closed;
 }
 
 // A take that may have been applied, or may yet be, is released in the
-// background; if no thread can be started, here.
+// background.
 void Mutex::Acquisition::leave_nothing_behind() {
-  Attempt& attempt = attempt_.front();
-  if (attempt.needs_release() && !mutex_.table_.renewer->finish(attempt_)) {
-    if (attempt.has_request()) {
-      attempt.finish(sigv4::Transport::timed_out);
-      attempt.receive();
-    }
-    const BootTime give_up_at = BootClock::now() + settings_.request_timeout;
-    attempt.release_instead(give_up_at);
-    sigv4::try_with_memory([&] { attempt.run(give_up_at, nullptr); });
-  }
+  if (attempt_.empty()) return;
+  if (attempt_.front().needs_release()) mutex_.table_.renewer->finish(attempt_);
   attempt_.clear();
 }
 
@@ -423,9 +417,9 @@ TableState::TableState(const dynamodb::ClientOptions& options)
       client(renewer->client()),
       budget(renewer->budget()) {}
 
-void Mutex::cancel() {
+void Mutex::cancel(const std::atomic<bool>* stopped) {
   const Guard guard(mutex_);
-  queue_.cancel();
+  queue_.cancel(stopped);
 }
 
 void Mutex::end() {
@@ -437,7 +431,7 @@ void Mutex::end() {
   table_.renewer->silence(*settings_);
 }
 
-Result Mutex::lock(nanoseconds time, Cancel* cancel) {
+Result Mutex::lock(nanoseconds time, const std::atomic<bool>* stopped) {
   Result result;
   if (time == nanoseconds::max()) {
     const Guard guard(mutex_);
@@ -451,7 +445,12 @@ Result Mutex::lock(nanoseconds time, Cancel* cancel) {
     result.verdict = Verdict::closed;
     return result;
   }
-  Acquisition call(*this, time, cancel, *wait.waker(), result);
+  if (!table_.renewer->start_threads()) {
+    result.verdict =
+        table_.renewer->is_stopping() ? Verdict::closed : Verdict::no_thread;
+    return result;
+  }
+  Acquisition call(*this, time, stopped, *wait.waker(), result);
   if (call.wait_for_turn() && call.wait_for_others()) call.take();
   return result;
 }
@@ -486,28 +485,23 @@ Result Mutex::state() const {
 
 Result Mutex::renew(const ChangesPtr& changes) {
   Result result;
-  const Waits::One wait(table_.waits);
   const HeldLeasePtr held = this->held();
-  if (wait.waker() == nullptr || held == nullptr) {
+  if (held == nullptr) {
     result.verdict =
-        wait.waker() == nullptr ? Verdict::closed : Verdict::not_held;
+        table_.waits.closed() ? Verdict::closed : Verdict::not_held;
     return result;
   }
   const nanoseconds patience =
       std::max<nanoseconds>(settings_->patience, settings_->request_timeout);
   result = table_.renewer->renew(*held, changes,
-                                 add_saturating(BootClock::now(), patience),
-                                 *wait.waker());
-  if (result.verdict == Verdict::ours) {
-    const bool remembered = sigv4::try_with_memory([&] {
-      const Guard guard(mutex_);
-      if (!changes || held != held_) return;
+                                 add_saturating(BootClock::now(), patience));
+  if (result.verdict == Verdict::ours && changes) {
+    const Guard guard(mutex_);
+    if (held == held_) {
       auto row = std::make_unique<Row>();
       row->others = applied(stored_item(), changes);
       stored_row_ = std::move(row);
-    });
-    table_.renewer->resume_renewals(*held);
-    if (!remembered) sigv4::no_memory();
+    }
   }
   const bool undone =
       result.verdict == Verdict::again || result.verdict == Verdict::not_held;
@@ -515,9 +509,9 @@ Result Mutex::renew(const ChangesPtr& changes) {
   return result;
 }
 
-// Needs no memory: the request is repeated, and in the end left to the sender.
+// Needs no memory: the sender sends what was made when the lock was taken.
 Result Mutex::release(const ChangesPtr& changes) {
-  Result result;
+  Result none;
   HeldLeasePtr held;
   {
     // In one critical section, because a call of lock() decides by all of it.
@@ -528,50 +522,14 @@ Result Mutex::release(const ChangesPtr& changes) {
     stored_row_.reset();
     token_.store(0, std::memory_order_release);
   }
-  result.verdict = Verdict::not_held;
-  if (held == nullptr) return result;
-  Result end;
-  OneAttempt attempt = table_.renewer->begin_release(*held, end);
-  const bool lost = is_loss(end.verdict);
-  // After other losses the row is known not to be ours.
-  const bool may_be_ours = !lost || end.verdict == Verdict::expired;
-  if (!attempt.empty() && may_be_ours) {
-    held->lease.carry(changes);
-    send_release(attempt, result);
-  }
-  if (lost) result = std::move(end);
+  none.verdict = Verdict::not_held;
+  if (held == nullptr) return none;
+  ReleaseWait wait = table_.renewer->release(
+      *held, changes, BootClock::now() + settings_->request_timeout);
+  if (wait.host_waits) leave_next_turn();
   const Guard guard(mutex_);
   queue_.pass();
-  return result;
-}
-
-void Mutex::send_release(OneAttempt& one, Result& result) {
-  Attempt& attempt = one.front();
-  const BootTime deadline = BootClock::now() + settings_->request_timeout;
-  const bool had_memory =
-      sigv4::try_with_memory([&] { attempt.run(deadline, nullptr); });
-  const Verdict verdict = attempt.verdict();
-  const Fault fault = had_memory ? attempt.answer().fault : Fault::no_memory;
-  result.verdict = verdict;
-  if (attempt.held().lease.waited_for()) leave_next_turn();
-  if (verdict == Verdict::released) {
-    // If it was refused because the lease was over, its changes are not stored.
-    const bool stored = fault == Fault::none || attempt.outcome_unknown() ||
-                        !attempt.held().lease.carries();
-    if (!stored) result.verdict = Verdict::expired;
-    return;
-  }
-  sigv4::try_with_memory(
-      [&] { attempt.answer().copy_fault_to(result.answer); });
-  result.answer.fault = fault;
-  if (verdict != Verdict::again) {
-    result.lost_at = BootClock::now();
-    table_.renewer->report_loss(attempt.held(), verdict);
-    if (fault == Fault::wrong_key) result.verdict = Verdict::again;
-  } else if (attempt.outcome_unknown() || attempt.given_up() ||
-             is_transient(fault)) {
-    table_.renewer->finish(one);
-  }
+  return std::move(wait.result);
 }
 
 // Waiters look every longest_poll, if not sooner.  The random part keeps those

@@ -45,6 +45,9 @@ struct TableState {
   const std::shared_ptr<Renewer> renewer;
   dynamodb::Client& client;  // The renewer's.
   dynamodb::RetryBudget& budget;
+  // By close(), or by exit().
+  bool is_closed() const { return waits.closed() || renewer->is_stopping(); }
+
   Waits waits;
   TurnsOfOthers turns_of_others;
 };
@@ -61,14 +64,14 @@ class Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   // Waits for that time; max(): for ever.  With zero it tries once, within
-  // request_timeout.  `cancel` may be null.  The verdict is `ours` if it
-  // succeeded.
-  Result lock(std::chrono::nanoseconds time, Cancel* cancel);
+  // request_timeout.  `stopped` ends the call once it is set and passed to
+  // cancel(); may be null.  The verdict is `ours` if it succeeded.
+  Result lock(std::chrono::nanoseconds time, const std::atomic<bool>* stopped);
   // Returns within request_timeout, and needs no memory.  What is undecided
   // then is finished in the background.  The changes may be null.  The verdict
   // is `released` if it succeeded.
   Result release(const ChangesPtr& changes);
-  // Renews now, on this thread.
+  // Renews now.
   Result renew(const ChangesPtr& changes);
   // See Renewer::stop_renewing().  Does nothing if nothing is held.
   void stop_renewing();
@@ -85,8 +88,8 @@ class Mutex {
     return token_.load(std::memory_order_acquire);
   }
 
-  // Ends the waits under way.
-  void cancel();
+  // Ends the waits under way, or those that have just been `stopped`.
+  void cancel(const std::atomic<bool>* stopped = nullptr);
   // The destructor calls this first.  After it no wait and no callback begins.
   void end();
 
@@ -109,7 +112,6 @@ class Mutex {
     std::unique_ptr<dynamodb::Answer> last;
   };
 
-  void send_release(OneAttempt& one, Result& result);
   void leave_next_turn();
   const dynamodb::Item& stored_item() const;  // REQUIRES: mutex_ is held.
 

@@ -14,46 +14,22 @@ namespace lock {
 Waits::One::One(Waits& waits) : waits_(waits) {
   const std::lock_guard<sigv4::Mutex> guard(waits_.mutex_);
   if (waits_.closed()) return;
-  if (waits_.idle_count_ == 0) {
-    waker_ = std::make_unique<sigv4::Waker>();
-  } else {
-    waker_.swap(waits_.idle_[--waits_.idle_count_]);
-  }
+  begun_ = &waker_;
   next_ = std::exchange(waits_.first_, this);
 }
 
 Waits::One::~One() {
-  if (waker_ == nullptr) return;
+  if (begun_ == nullptr) return;
   const std::lock_guard<sigv4::Mutex> guard(waits_.mutex_);
   One** place = &waits_.first_;
   while (*place != this) place = &(*place)->next_;
   *place = next_;
-  if (waits_.idle_count_ == kMaxIdle) return;
-  // Also if it is not woken(): a wake amid a clear() may have left the
-  // descriptor readable.
-  waker_->clear();
-  waker_.swap(waits_.idle_[waits_.idle_count_++]);
 }
 
 void Waits::close() {
   const std::lock_guard<sigv4::Mutex> guard(mutex_);
   closed_ = true;
-  for (One* one = first_; one != nullptr; one = one->next_) one->waker_->wake();
-}
-
-// -- Cancel ------------------------------------------------------------------
-
-// Wakes only under the mutex, so that no wake comes after the call has ended.
-void Cancel::cancel() {
-  const std::lock_guard<sigv4::Mutex> guard(mutex_);
-  cancelled_ = true;
-  if (waker_ != nullptr) waker_->wake();
-}
-
-void Cancel::attach(sigv4::Waker* waker) {
-  const std::lock_guard<sigv4::Mutex> guard(mutex_);
-  waker_ = waker;
-  if (waker_ != nullptr && cancelled_) waker_->wake();
+  for (One* one = first_; one != nullptr; one = one->next_) one->waker_.wake();
 }
 
 // -- Queue -------------------------------------------------------------------
@@ -71,19 +47,6 @@ constexpr std::uint64_t kNobody = UINT64_MAX;
 
 }  // namespace
 
-Queue::Waiter::Waiter(sigv4::Waker& waker, Cancel* cancel)
-    : waker_(waker), cancel_(cancel) {
-  if (cancel_ != nullptr) cancel_->attach(&waker_);
-}
-
-Queue::Waiter::~Waiter() {
-  if (cancel_ != nullptr) cancel_->attach(nullptr);
-}
-
-bool Queue::Waiter::cancelled() const {
-  return cancelled_ || (cancel_ != nullptr && cancel_->cancelled());
-}
-
 void Queue::Waiter::cancel() {
   cancelled_ = true;
   waker_.wake();
@@ -91,6 +54,7 @@ void Queue::Waiter::cancel() {
 
 Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
   if (ended_) return Entry::refused;
+  if (waiter.cancelled()) waiter.waker_.wake();
   if (turn_ == nullptr && holder_ == 0) {
     turn_ = &waiter;
     waiter.has_turn_ = true;
@@ -151,9 +115,12 @@ void Queue::wake_line() {
   }
 }
 
-void Queue::cancel() {
-  if (turn_ != nullptr) turn_->cancel();
-  for (Waiter* one = line_; one != nullptr; one = one->next_) one->cancel();
+void Queue::cancel(const std::atomic<bool>* stopped) {
+  const auto cancel_one = [stopped](Waiter& one) {
+    if (stopped == nullptr || one.stopped_ == stopped) one.cancel();
+  };
+  if (turn_ != nullptr) cancel_one(*turn_);
+  for (Waiter* one = line_; one != nullptr; one = one->next_) cancel_one(*one);
 }
 
 }  // namespace lock

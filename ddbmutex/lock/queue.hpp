@@ -13,14 +13,12 @@
 
 #include "../../sigv4/system.hpp"
 #include "../../sigv4/thread.hpp"
-#include "../../sigv4/waiting.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// The waits of all locks of a table.  Each borrows a Waker, so that a lock that
-// nobody waits for needs no descriptor.
+// The calls of a table that wait.
 //
 // Thread safety: any thread may call any member.
 class Waits {
@@ -33,12 +31,13 @@ class Waits {
     One(const One&) = delete;
     One& operator=(const One&) = delete;
     // Null if the table was closed() before.
-    sigv4::Waker* waker() const { return waker_.get(); }
+    sigv4::CallWaker* waker() const { return begun_; }
 
    private:
     friend class Waits;
     Waits& waits_;
-    std::unique_ptr<sigv4::Waker> waker_;
+    sigv4::CallWaker waker_;
+    sigv4::CallWaker* begun_ = nullptr;  // waker_, unless it was closed.
     One* next_ = nullptr;
   };
 
@@ -48,27 +47,9 @@ class Waits {
   bool closed() const { return closed_ || sigv4::openssl_is_gone(); }
 
  private:
-  static constexpr std::size_t kMaxIdle = 8;
-
   sigv4::Mutex mutex_;
   std::atomic<bool> closed_{false};  // Set with the mutex held.
   One* first_ = nullptr;             // GUARDED_BY(mutex_)
-  // Both: GUARDED_BY(mutex_)
-  std::unique_ptr<sigv4::Waker> idle_[kMaxIdle];
-  std::size_t idle_count_ = 0;
-};
-
-// Cancels one call from another thread, even before the call begins to wait.
-class Cancel {
- public:
-  void cancel();
-  bool cancelled() const { return cancelled_; }
-  void attach(sigv4::Waker* waker);  // Null: the call has ended.
-
- private:
-  sigv4::Mutex mutex_;
-  std::atomic<bool> cancelled_{false};  // Set with the mutex held.
-  sigv4::Waker* waker_ = nullptr;       // GUARDED_BY(mutex_)
 };
 
 // A number for the calling thread that no other thread ever gets.
@@ -80,20 +61,23 @@ class Queue {
   // One call that waits.
   class Waiter {
    public:
-    // `cancel` may be null.
-    explicit Waiter(sigv4::Waker& waker, Cancel* cancel = nullptr);
-    ~Waiter();
+    // `stopped`: cancels this call alone; may be null.
+    explicit Waiter(sigv4::CallWaker& waker,
+                    const std::atomic<bool>* stopped = nullptr)
+        : waker_(waker), stopped_(stopped) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     bool has_turn() const { return has_turn_; }
-    bool cancelled() const;
+    bool cancelled() const {
+      return cancelled_ || (stopped_ != nullptr && *stopped_);
+    }
 
    private:
     friend class Queue;
     void cancel();
 
-    sigv4::Waker& waker_;
-    Cancel* const cancel_;
+    sigv4::CallWaker& waker_;
+    const std::atomic<bool>* const stopped_;
     const std::uint64_t thread_ = this_thread();
     Waiter* next_ = nullptr;  // In line.
     bool has_turn_ = false;
@@ -121,8 +105,8 @@ class Queue {
 
   // Wakes everyone in line.  Each decides anew how long to wait.
   void wake_line();
-  // Cancels all waits.
-  void cancel();
+  // Cancels all waits, or those that have just been `stopped`.
+  void cancel(const std::atomic<bool>* stopped = nullptr);
   // Cancels all waits, and refuses all later ones.
   void end();
 

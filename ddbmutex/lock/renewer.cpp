@@ -5,6 +5,7 @@
 // Leases with it.
 #include "renewer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "../../sigv4/memory.hpp"
@@ -14,11 +15,27 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+using dynamodb::Answer;
 using dynamodb::Fault;
-using std::chrono::nanoseconds;
+using dynamodb::PlainRequest;
 using Guard = Leases::Guard;
 
 namespace {
+
+constexpr std::chrono::milliseconds kTimeToSayWhy{50};
+
+// The sender ends a call's last request at the call's deadline.  Its answer
+// says why the call fails, so it is awaited a moment longer.
+BootTime moment_after(BootTime deadline) {
+  return deadline + std::min<std::chrono::nanoseconds>(
+                        kTimeToSayWhy, BootTime::max() - deadline);
+}
+
+// The call leaves before there is an answer.
+void set_unanswered(Answer& answer, bool cancelled) {
+  answer.fault = cancelled ? Fault::cancelled : Fault::timed_out;
+  sigv4::try_with_memory([&] { answer.message = "no answer yet"; });
+}
 
 // The call ends undecided for a reason of ours.  It is reported as timed_out
 // with this text.
@@ -30,40 +47,6 @@ void set_undecided(Result& result, const char* why) {
 
 }  // namespace
 
-// A renewal on the caller's thread, as by DdbMutex::renew().
-// HeldLease::renewing keeps the sender from renewing the same lease meanwhile.
-class Renewer::RenewalByHand final : public SharedLease {
- public:
-  explicit RenewalByHand(Leases& leases) : leases_(leases) {}
-
- private:
-  bool stamp(Attempt& attempt) override {
-    const Guard guard(leases_.mutex);
-    if (leases_.stopping || attempt.held().over()) return false;
-    return leases_.stamp(attempt, BootClock::now());
-  }
-  void unstamp(Attempt& attempt) override {
-    const Guard guard(leases_.mutex);
-    leases_.unstamp(attempt);
-  }
-  void receive(Attempt& attempt) override {
-    const Guard guard(leases_.mutex);
-    HeldLease& held = attempt.held();
-    // Any verdict but `again` ends run().  renew() reports how the lease ended.
-    if (held.over()) return attempt.decide(Verdict::expired);
-    leases_.receive(attempt);
-    // The answer may have shown that an earlier renewal was applied, which did
-    // not have these changes.
-    const bool earlier = held.lease.counted_from() < begun_;
-    if (attempt.verdict() == Verdict::ours && earlier) {
-      attempt.decide(Verdict::again);
-    }
-  }
-
-  Leases& leases_;
-  const BootTime begun_ = BootClock::now();
-};
-
 Renewer::Renewer(const dynamodb::ClientOptions& options)
     : client_(options),
       leases_(client_, budget_),
@@ -74,7 +57,8 @@ Renewer::Renewer(const dynamodb::ClientOptions& options)
 
 // --- Starting and stopping ---------------------------------------------------
 
-bool Renewer::start() {
+bool Renewer::start_threads() {
+  const Guard guard(leases_.mutex);
   if (leases_.stopping) return false;
   if (sender_thread_.started && notifier_thread_.started) return true;
   const std::shared_ptr<Renewer> self = shared_from_this();
@@ -87,7 +71,6 @@ bool Renewer::start() {
           self->mark_ended(self->notifier_thread_);
         });
     if (!notifier_thread_.started) return false;
-    leases_.has_notifier = true;
   }
   sender_thread_.started =
       sigv4::start_thread(sender_thread_.thread, "ddbmutex-sender", [self] {
@@ -135,17 +118,77 @@ void Renewer::await_stop() {
   }
 }
 
+// --- Requests that calls wait for --------------------------------------------
+
+Answer Renewer::carry(PlainRequest&& request, sigv4::CallWaker& waker) {
+  Answer answer;
+  answer.action = request.action;
+  const BootTime deadline = request.deadline;
+  if (!start_threads()) {
+    answer.fault = is_stopping() ? Fault::cancelled : Fault::no_thread;
+    return answer;
+  }
+  client_.await_keys(deadline, waker);
+  Errands one;
+  one.push_back(std::make_shared<Errand>(std::move(request), waker));
+  const std::shared_ptr<Errand> errand = one.front();
+  bool sleeps = false;
+  {
+    const Guard guard(leases_.mutex);
+    if (!sender_.has_ended()) sleeps = sender_.ask(one);
+  }
+  if (sleeps) leases_.sender.waker().wake();
+  if (one.empty()) {
+    waker.wait_until(moment_after(deadline),
+                     [&] { return errand->over.load(); });
+  }
+  {
+    const Guard guard(leases_.mutex);
+    errand->bell = nullptr;
+    if (errand->over) return std::move(errand->answer);
+    sender_.look_again();
+  }
+  answer.sent = one.empty();  // It may have been.
+  set_unanswered(answer, waker.woken() || !one.empty());
+  return answer;
+}
+
+void Renewer::carry(OneAttempt& one, BootTime deadline, sigv4::CallWaker& waker,
+                    TakeWait& wait) {
+  Attempt& attempt = one.front();
+  bool sleeps = false;
+  {
+    const Guard guard(leases_.mutex);
+    wait.unsent = sender_.has_ended();
+    if (wait.unsent) return;
+    attempt.set_wait(&wait);
+    sleeps = sender_.ask(one);
+  }
+  if (sleeps) leases_.sender.waker().wake();
+  waker.wait_until(moment_after(deadline), [&] { return wait.over.load(); });
+  {
+    const Guard guard(leases_.mutex);
+    one.splice(one.end(), wait.attempt);
+    if (wait.over) return;
+    attempt.be_left();
+    sender_.look_again();
+  }
+  wait.given_up = true;
+  set_unanswered(wait.answer, waker.woken());
+}
+
 // --- While a lock is held ----------------------------------------------------
 
 bool Renewer::add(HeldLease& held) {
-  const MutexSettings& settings = *held.settings;
   const Guard guard(leases_.mutex);
   if (leases_.closed) return false;
-  const bool renews = settings.renew_after > nanoseconds::zero();
-  const bool calls = settings.hears_losses || settings.hears_dangers;
-  if ((renews || calls) && !start()) return false;
   leases_.add(held);
   return true;
+}
+
+bool Renewer::is_stopping() const {
+  const Guard guard(leases_.mutex);
+  return leases_.stopping;
 }
 
 std::size_t Renewer::held_count() const {
@@ -154,59 +197,39 @@ std::size_t Renewer::held_count() const {
 }
 
 Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
-                      BootTime deadline, sigv4::Waker& waker) {
+                      BootTime deadline) {
   Result result;
-  Attempt attempt(Call::renew, held);
   Guard guard(leases_.mutex);
-  while (held.renewing && !held.over() &&
+  const auto may_begin = [&] {
+    return !held.renewing && held.renewal_wait == nullptr;
+  };
+  while (!may_begin() && !held.over() &&
          sigv4::await(leases_.changed, guard, deadline)) {
   }
   if (held.over()) return Leases::end_of(held);
-  if (held.renewing) {
+  if (!may_begin()) {
     set_undecided(result, "another renewal is under way");
     return result;
   }
-  held.renewing = true;
-  leases_.unplan(held);
-  held.lease.carry(changes);
-  RenewalByHand by_hand(leases_);
-  guard.unlock();
-  const bool had_memory =
-      sigv4::try_with_memory([&] { attempt.run(deadline, &waker, &by_hand); });
-  guard.lock();
-  const bool renewed = had_memory && attempt.verdict() == Verdict::ours;
-  if (!renewed) leases_.lose_if_ended(held, BootClock::now());
-  if (held.over()) {
-    result = Leases::end_of(held);
-  } else if (!had_memory) {
-    result.verdict = Verdict::again;
-    result.answer.fault = Fault::no_memory;
-  } else if (renewed) {
-    // HeldLease::renewing stays set, so the sender waits for the caller's
-    // resume_renewals().
-    result.verdict = Verdict::ours;
-    return result;
-  } else if (leases_.stopping && !attempt.failing()) {
-    // Shut down before the next request was sent.
-    result.verdict = Verdict::not_held;
-  } else {
-    result.verdict = Verdict::again;
-    result.answer = attempt.take_answer();
+  RenewalWait wait{BootClock::now(), deadline};
+  leases_.renew_now(held, changes, wait);
+  while (!wait.over && !sender_.has_ended() &&
+         sigv4::await(held.told, guard, moment_after(deadline))) {
   }
-  guard.unlock();
-  resume_renewals(held);
-  return result;
-}
-
-void Renewer::resume_renewals(HeldLease& held) {
-  const Guard guard(leases_.mutex);
-  held.renewing = false;
-  leases_.changed.notify_all();
-  if (held.over()) return;
-  held.lease.carry(nullptr);
-  leases_.plan_renewal(
-      held, std::max(held.lease.time_at_age(held.settings->renew_after),
-                     BootClock::now()));
+  if (wait.over) {
+    result = std::move(wait.result);
+  } else if (sender_.has_ended()) {
+    result.verdict = Verdict::closed;
+  } else {
+    set_undecided(result, "no answer yet");
+  }
+  // Another call may renew by now.
+  if (held.renewal_wait == &wait) leases_.end_wait(held, {});
+  if (result.verdict != Verdict::ours) {
+    leases_.lose_if_ended(held, BootClock::now());
+  }
+  if (held.renewal_wait == nullptr) leases_.resume_renewals(held);
+  return held.over() ? Leases::end_of(held) : result;
 }
 
 void Renewer::stop_renewing(HeldLease& held) {
@@ -214,13 +237,9 @@ void Renewer::stop_renewing(HeldLease& held) {
   held.stops_renewing = true;
 }
 
-Result Renewer::confirm_loss(HeldLease& held, BootTime deadline,
-                             sigv4::Waker& waker) {
-  Result result = renew(held, nullptr, deadline, waker);
-  if (result.verdict == Verdict::ours) {
-    resume_renewals(held);
-    return result;
-  }
+Result Renewer::confirm_loss(HeldLease& held, BootTime deadline) {
+  Result result = renew(held, nullptr, deadline);
+  if (result.verdict == Verdict::ours) return result;
   const Guard guard(leases_.mutex);
   if (!held.over()) leases_.lose(held, Verdict::taken);
   return Leases::end_of(held);
@@ -237,71 +256,80 @@ Result Renewer::state_of(HeldLease& held) {
 
 // --- The end of a lease ------------------------------------------------------
 
-OneAttempt Renewer::begin_release(HeldLease& held, Result& end) {
-  const Guard guard(leases_.mutex);
-  OneAttempt release = leases_.begin_release(held);
-  end = Leases::end_of(held);
-  return release;
-}
-
-void Renewer::report_loss(HeldLease& held, Verdict why) {
-  const Guard guard(leases_.mutex);
-  leases_.report(held, why);
-}
-
-bool Renewer::finish(OneAttempt& one) {
-  Guard guard(leases_.mutex);
-  bool started = false;
-  const bool had_memory = sigv4::try_with_memory([&] { started = start(); });
-  if (!had_memory || !started) return false;
-  sender_.finish(one, std::move(guard));
-  return true;
-}
-
-std::vector<ReleaseOutcome> Renewer::release_all(BootTime deadline) {
-  const auto closing = std::make_shared<Closing>();
-  Guard guard(leases_.mutex);
-  leases_.closed = true;
-  std::vector<ReleaseOutcome>& all = closing->locks;
-  all = std::vector<ReleaseOutcome>(leases_.held_count());
-  const bool has_threads = !all.empty() && start();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i].held = leases_.alarms.at(i).shared_from_this();
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    close(*all[i].held, closing, i, has_threads);
-  }
-  while (closing->open > 0 && !sender_thread_.ended &&
-         sigv4::await(leases_.changed, guard, deadline)) {
-  }
-  // An empty list tells the sender that nobody waits any more
-  // (report_to_closing()).  The caller destroys what was in it, without the
-  // mutex.
-  return std::exchange(all, {});
-}
-
-// Without threads nothing is sent here.  At exit, the destructor of the mutex
-// may still send the release.
-void Renewer::close(HeldLease& held, const std::shared_ptr<Closing>& closing,
-                    std::size_t index, bool has_threads) {
-  Result& result = closing->locks[index].result;
-  const char* why = "not released in time";
-  if (!has_threads) why = "cannot start a thread";
-  if (leases_.stopping) why = "exit() has ended the library's threads";
-  set_undecided(result, why);
-  if (leases_.stopping) return;
-  // A list of one: see OneAttempt.
+// Without threads nothing is sent.  Then the item stays until its lease is
+// over.
+void Renewer::begin_release(ReleaseWait& wait, const ChangesPtr& changes) {
+  HeldLease& held = *wait.held;
   OneAttempt one = leases_.begin_release(held);
-  if (held.loss) result = Leases::end_of(held);
-  if (!has_threads) return;
+  wait.result = Leases::end_of(held);
+  // After other losses the row is known not to be ours.
+  const bool may_be_ours = !held.loss || *held.loss == Verdict::expired;
+  wait.over = one.empty() || !may_be_ours || sender_.has_ended();
+  if (one.empty() || !may_be_ours) return;
+  if (!held.loss) wait.result.verdict = Verdict::again;
+  if (sender_.has_ended()) {
+    if (!held.loss) wait.result.verdict = Verdict::closed;
+    return;
+  }
+  held.lease.carry(changes);
+  held.release_wait = &wait;
   const BootTime now = BootClock::now();
   one.front().give_up_at(now + held.settings->ttl);
-  if (!held.loss) {
-    held.closing = closing;
-    held.closing_index = index;
-    ++closing->open;
-  }
   sender_.release_at(now, one);
+}
+
+// Without the mutex, which the sender locks first.
+void Renewer::wake_sender(Guard& guard) {
+  if (!leases_.sender.must_wake_at(BootTime::min())) return;
+  guard.unlock();
+  leases_.sender.waker().wake();
+  guard.lock();
+}
+
+void Renewer::await_release(ReleaseWait& wait, Guard& guard,
+                            BootTime deadline) {
+  while (!wait.over && !sender_.has_ended() &&
+         sigv4::await(wait.held->told, guard, deadline)) {
+  }
+  // Of an unlock() amid close(), it is that of close().
+  if (wait.held->release_wait == &wait) wait.held->release_wait = nullptr;
+  const Result& result = wait.result;
+  if (result.verdict != Verdict::again || result.answer.fault != Fault::none) {
+    return;
+  }
+  set_undecided(wait.result, sender_.has_ended()
+                                 ? "exit() has ended the library's threads"
+                                 : "not released in time");
+}
+
+ReleaseWait Renewer::release(HeldLease& held, const ChangesPtr& changes,
+                             BootTime deadline) {
+  ReleaseWait wait;
+  wait.held = held.shared_from_this();
+  wait.goes_first = true;
+  Guard guard(leases_.mutex);
+  begin_release(wait, changes);
+  wake_sender(guard);
+  await_release(wait, guard, deadline);
+  return wait;
+}
+
+std::vector<ReleaseWait> Renewer::release_all(BootTime deadline) {
+  Guard guard(leases_.mutex);
+  leases_.closed = true;
+  std::vector<ReleaseWait> waits(leases_.held_count());
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    waits[i].held = leases_.alarms.at(i).shared_from_this();
+  }
+  for (ReleaseWait& wait : waits) begin_release(wait, nullptr);
+  wake_sender(guard);
+  for (ReleaseWait& wait : waits) await_release(wait, guard, deadline);
+  return waits;
+}
+
+void Renewer::finish(OneAttempt& one) {
+  const Guard guard(leases_.mutex);
+  sender_.finish(one);
 }
 
 // Does not wait on the notifier's own thread.  A loss that is still queued then

@@ -18,7 +18,6 @@
 
 #include "../../sigv4/boot_clock.hpp"
 #include "../../sigv4/thread.hpp"
-#include "../../sigv4/waiting.hpp"
 #include "../dynamodb/client.hpp"
 #include "../dynamodb/retry.hpp"
 #include "attempt.hpp"
@@ -32,6 +31,7 @@ inline namespace v0 {
 namespace lock {
 
 class Renewer : public sigv4::Stoppable,
+                public dynamodb::Carrier,
                 public std::enable_shared_from_this<Renewer> {
  public:
   // REQUIRES: a shared_ptr owns it, because its threads own it, too.
@@ -43,25 +43,35 @@ class Renewer : public sigv4::Stoppable,
   dynamodb::Client& client() { return client_; }
   dynamodb::RetryBudget& budget() { return budget_; }
 
+  // Starts both threads, unless they run.  Call it before the first request.
+  // Returns false if that is impossible, or once exit() ends the threads.
+  bool start_threads();
+  // Whether the threads end, or have ended.
+  bool is_stopping() const;
   // Both threads end after abandoned requests were tried once more.  `by` is
   // the deadline for that.  await_stop() waits a moment longer, but not for a
   // thread that a callback or libcurl blocks, nor for the calling thread.
   void tell_to_stop(BootTime by) override;
   void await_stop() override;
 
-  // Renews the lease and watches its end until begin_release().  Returns false
-  // if no thread can be started, or after release_all(); then the lease is
-  // unchanged.  REQUIRES: the lease was granted.
+  dynamodb::Answer carry(dynamodb::PlainRequest&& request,
+                         sigv4::CallWaker& waker) override;
+  // Sends the next request of a take and waits for its answer.  Soon after the
+  // deadline, or when the waker is woken, the attempt is left to the sender
+  // with its request; then the list is empty.  REQUIRES: there is an attempt;
+  // the threads are started.
+  void carry(OneAttempt& one, BootTime deadline, sigv4::CallWaker& waker,
+             TakeWait& wait);
+
+  // Renews the lease and watches its end until release().  Returns false after
+  // release_all(); then the lease is unchanged.  REQUIRES: the lease was
+  // granted; the threads are started.
   bool add(HeldLease& held);
 
-  // Renews the lease now, on the calling thread, with these changes (may be
-  // null).  The verdict is `ours`, `not_held`, a loss or `again`.  Retries
-  // after transient errors until the deadline, until the end of the lease, or
-  // until `waker` is woken.  After `ours` the sender does not renew before
-  // resume_renewals().
-  Result renew(HeldLease& held, const ChangesPtr& changes, BootTime deadline,
-               sigv4::Waker& waker);
-  void resume_renewals(HeldLease& held);
+  // Renews the lease now, with these changes (may be null).  The verdict is
+  // `ours`, `not_held`, a loss or `again`.  Retries after transient errors
+  // until the deadline, or until the lease is over.
+  Result renew(HeldLease& held, const ChangesPtr& changes, BootTime deadline);
   // From now on only renew() renews the lease.
   void stop_renewing(HeldLease& held);
 
@@ -69,31 +79,28 @@ class Renewer : public sigv4::Stoppable,
   // Renews now to learn how it was lost.  If no answer comes by the deadline,
   // it counts as taken.  The verdict is a loss, `not_held`, or `ours` if the
   // renewal has succeeded.
-  Result confirm_loss(HeldLease& held, BootTime deadline, sigv4::Waker& waker);
+  Result confirm_loss(HeldLease& held, BootTime deadline);
 
   // The verdict is `ours`, `not_held` or a loss, which is final.
   Result state_of(HeldLease& held);
 
-  // Ends renewals and alarms; a renewal in flight has an unknown outcome.
-  // Returns the attempt that releases the lease, or none if its release
-  // has begun before.  `end` is set to the loss, or to `not_held` if there was
-  // none.  A loss that was not reported yet is still reported.  Needs no
-  // memory.
-  OneAttempt begin_release(HeldLease& held, Result& end);
+  // Ends the claim, releases the lock with these changes (may be null), and
+  // waits for that until the deadline.  After it the release goes on in the
+  // background, until the lease is over.  The verdict is `released`, `not_held`
+  // if it was released before, a loss, `again`, or `closed` once exit() has
+  // ended the threads.  Needs no memory.
+  ReleaseWait release(HeldLease& held, const ChangesPtr& changes,
+                      BootTime deadline);
 
   // Accepts no more leases, and releases all that are held, many at once. Waits
   // for the answers until the deadline; the rest is released in the background.
   // Returns all of them, also those that are released.  If memory runs out, no
   // release has begun.
-  std::vector<ReleaseOutcome> release_all(BootTime deadline);
+  std::vector<ReleaseWait> release_all(BootTime deadline);
 
-  // Reports, once, a loss that a release has found.
-  void report_loss(HeldLease& held, Verdict why);
-
-  // Finishes an abandoned attempt: see Sender.  False if no thread can be
-  // started, or memory runs out; then the attempt is unchanged.  REQUIRES:
-  // there is one.
-  bool finish(OneAttempt& attempt);
+  // Finishes an abandoned attempt: see Sender.  REQUIRES: there is one; the
+  // threads are started.
+  void finish(OneAttempt& attempt);
 
   std::size_t held_count() const;
 
@@ -105,7 +112,6 @@ class Renewer : public sigv4::Stoppable,
   void silence(MutexSettings& settings);
 
  private:
-  class RenewalByHand;
   struct Worker {
     pthread_t thread{};
     bool started = false, ended = false;
@@ -115,11 +121,11 @@ class Renewer : public sigv4::Stoppable,
     }
   };
 
-  // For these the mutex is held.
-  bool start();
   void mark_ended(Worker& worker);
-  void close(HeldLease& held, const std::shared_ptr<Closing>& closing,
-             std::size_t index, bool has_threads);
+  void begin_release(ReleaseWait& wait, const ChangesPtr& changes);
+  void wake_sender(Leases::Guard& guard);
+  void await_release(ReleaseWait& wait, Leases::Guard& guard,
+                     BootTime deadline);
 
   dynamodb::Client client_;
   dynamodb::RetryBudget budget_;

@@ -1,11 +1,12 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// The sender: the thread of a table that renews its leases and finishes what
-// callers abandoned.
+// The sender: the thread of a table that sends all requests.  It renews leases,
+// sends what callers wait for, and finishes what they abandoned.
 //
 // Limits:
-// - 32 renewals and 32 releases are in flight.  Claims that end first are
-//   renewed first.  A renewal that got no answer is repeated after the others.
+// - 32 renewals and 32 releases are in flight.  One that a caller waits for
+//   goes first, beyond these limits.  Claims that end first are renewed first.
+//    A renewal that got no answer is repeated after the others.
 // - 100 renewals begin per second, or 2.25 times as many as all leases need if
 //   that is more.  So a backlog is worked off gradually.  A renewal that fails
 //   does not count.
@@ -15,14 +16,16 @@
 //   is unknown.
 // - 1,000 releases wait to be sent.  Beyond that, the least valuable is
 //   dropped.
+// - 16 takes and as many other calls begin in a round, after the renewals:
+//   each may need a new connection, whose handshake takes time.
 // - Nothing is sent after its deadline.
 #ifndef DDBMUTEX_SENDER_HPP
 #define DDBMUTEX_SENDER_HPP
 
 #include <cstddef>
-#include <vector>
 
 #include "../../sigv4/boot_clock.hpp"
+#include "../../sigv4/thread.hpp"
 #include "attempt.hpp"
 #include "leases.hpp"
 #include "pace.hpp"
@@ -31,19 +34,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// What became of one lock that Renewer::release_all() tried to release.
-struct ReleaseOutcome {
-  HeldLeasePtr held;
-  Result result;
-};
-
-// What Renewer::release_all() waits for.
-struct Closing {
-  std::vector<ReleaseOutcome> locks;  // Empty once it no longer waits.
-  std::size_t open = 0;
-};
-
-class Sender final : private Stamper {
+class Sender {
  public:
   explicit Sender(Leases& leases) : leases_(leases) {}
 
@@ -51,42 +42,73 @@ class Sender final : private Stamper {
   // abandoned request was tried once more.  libcurl may block it.
   void run();
 
-  // Finishes an abandoned attempt: awaits the take in flight, and then releases
-  // the lease unless the take certainly failed.  Gives up when the lease would
-  // have expired.  REQUIRES: there is an attempt; the guard holds the mutex.
-  void finish(OneAttempt& one, Leases::Guard guard);
-  // Sends a release at that time.  REQUIRES: there is an attempt; the mutex is
-  // held.
+  // For these the mutex is held.
+  //
+  // Releases what an abandoned attempt may have got.  Gives up when the lease
+  // would have expired.  REQUIRES: there is an attempt, and no request of it is
+  // in flight.
+  void finish(OneAttempt& one);
+  // Sends a release at that time, if the sender is awake by then.  REQUIRES:
+  // there is an attempt.
   void release_at(BootTime when, OneAttempt& one);
+  // Sends the next request of a take.  REQUIRES: there is an attempt, for which
+  // a call waits; has_ended() is false.  If true, the caller wakes the sender,
+  // without the mutex.
+  [[nodiscard]] bool ask(OneAttempt& one);
+  // Sends the one request of the list.  The same is true of it.
+  [[nodiscard]] bool ask(Errands& one);
+  // Looks at once for what calls have left.
+  void look_again() { leases_.sender.wake_at(BootTime::min()); }
+  // run() returns and sends nothing any more.
+  bool has_ended() const { return ended_; }
 
  private:
-  bool stamp(Attempt& attempt) override;
-  void unstamp(Attempt& attempt) override;
+  enum class Begun { yes, too_late_or_unwanted, no_memory };
 
   bool send_round();
+  void end_all();
   bool begin_all();
-  void begin_later(OneAttempt& one);
+  Begun begin(Attempt& attempt);
+  bool stamp(Attempt& attempt);
+  void unstamp(Attempt& attempt);
+  void end_unsent(OneAttempt& one, Begun begun);
+  void begin_errands();
   void await_any(BootTime until);
-  void conclude(OneAttempt one);
+  void conclude_all();
+  void conclude(OneAttempt one, bool given_up);
+  void conclude_errands();
+  void end_errand(Errand& errand, sigv4::Transport why);
 
   // For these the mutex is held.
-  OneAttempt make_room();
   bool collect(BootTime& next);
   void collect_renewals(BootTime now, std::size_t renewing, BootTime& next);
   bool may_renew(const HeldLease& held, BootTime now, bool full,
                  BootTime& next) const;
   bool collect_releases(BootTime now, std::size_t room, BootTime& next);
+  void look_for_abandoned(BootTime now);
+  void drop_surplus(Attempts& dropped);
+  bool collect_asked();
+  void abandon(Attempt& attempt, BootTime now);
+  static sigv4::BellPtr give_back(OneAttempt& one);
+  static sigv4::BellPtr give_up(Attempt& attempt);
+  void release_if_needed(OneAttempt& one);
+  sigv4::BellPtr taken(OneAttempt& one, bool given_up);
   void renewed(OneAttempt& one);
   void released(OneAttempt& one);
-  void report_to_closing(const Attempt& attempt, Verdict verdict,
-                         bool for_good);
+  void retry_renewal(OneAttempt& one);
+  void tell_of_release(const Attempt& attempt, bool for_good);
 
   Leases& leases_;
-  Attempts in_flight_;  // Used only by the sender's thread.
+  // Both are used only by the sender's thread.
+  Attempts in_flight_;
+  Errands errands_;
   // All below: GUARDED_BY(Leases::mutex)
+  Attempts asked_;  // Takes that calls wait for.
+  Errands asked_errands_;
   Attempts releases_;        // Wait to be sent.
   std::size_t awaited_ = 0;  // Takes in flight that callers abandoned.
   RenewalRate rate_;
+  bool ended_ = false;
 };
 
 }  // namespace lock

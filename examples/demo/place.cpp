@@ -20,13 +20,14 @@
 #include "ddbmutex/dynamodb/ask.hpp"
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/endpoint.hpp"
-#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/mutex.hpp"
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
 #include "extras/admin.hpp"
 #include "extras/parts.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "sigv4/keys/from_all.hpp"
+#include "sigv4/thread.hpp"
 
 namespace demo {
 namespace {
@@ -143,16 +144,15 @@ void Place::delete_table() {
   options.target = dynamodb::find_target({}, ddbmutex::sigv4::all_parts());
   options.credentials =
       ddbmutex::sigv4::chain_keys({}, ddbmutex::sigv4::all_parts());
-  dynamodb::Client client(options);
-  dynamodb::RetryBudget budget;
-  ddbmutex::sigv4::Waker waker;
+  ddbmutex::lock::TableState state(options);
+  ddbmutex::sigv4::CallWaker waker;
   const auto end = ddbmutex::BootClock::now() + kDeleteTime;
   dynamodb::Answer answer;
   do {  // One that is still being made is not deleted yet.
     if (answer.fault != dynamodb::Fault::none) poll(nullptr, 0, 500);
-    answer = dynamodb::ask({client, budget, end, &waker},
-                           dynamodb::Action::delete_table,
-                           "{\"TableName\":\"" + table_ + "\"}");
+    answer = dynamodb::ask(
+        {*state.renewer, state.client, state.budget, end, &waker},
+        dynamodb::Action::delete_table, "{\"TableName\":\"" + table_ + "\"}");
   } while (answer.fault == dynamodb::Fault::table_in_use);
   if (answer.fault == dynamodb::Fault::none) return;
   if (answer.fault == dynamodb::Fault::no_table) return;

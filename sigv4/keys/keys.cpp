@@ -16,6 +16,7 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "../backoff.hpp"
 #include "../memory.hpp"
@@ -236,8 +237,8 @@ struct Keys::Core : Stoppable {
 
     const std::shared_ptr<Core> core;
     const std::int64_t utc_now;
-    Waker done;
     Waker stop;
+    std::atomic<bool> done{false};
     // Both: GUARDED_BY(Core::mutex)
     pthread_t thread{};
     std::string reported;  // What the source has said so far.
@@ -255,6 +256,7 @@ struct Keys::Core : Stoppable {
   void install(KeyOutcome&& outcome) {
     schedule.install(std::move(outcome), BootClock::now());
   }
+  void tell_waiting(Run& own);
   void end_run(Run& own, KeyOutcome&& outcome);
 
   KeyOutcome ask(const Fetch& fetch);
@@ -268,7 +270,9 @@ struct Keys::Core : Stoppable {
   Mutex mutex;
   // All below: GUARDED_BY(mutex), except that parts of the schedule need none.
   KeySchedule schedule;
-  bool registered = false;  // register_for_exit() was called.
+  Condition ended;                  // Notified when a fetch has ended.
+  std::vector<CallWaker*> waiting;  // For the fetch in progress.
+  bool registered = false;          // register_for_exit() was called.
   bool stopping = false;
   BootTime stop_by = BootTime::max();
   std::shared_ptr<Run> fetch;        // The run in progress, or null.
@@ -328,8 +332,7 @@ void Keys::Core::abandon_if_hung(BootTime time) {
 void Keys::Core::abandon() {
   detach_thread(fetch->thread);
   fetch->stop.wake();
-  fetch->done.wake();
-  fetch = nullptr;
+  tell_waiting(*std::exchange(fetch, nullptr));
   ++hung;
 }
 
@@ -364,8 +367,15 @@ void Keys::Core::run(Run& own) {
   {
     const std::lock_guard<Mutex> guard(mutex);
     end_run(own, std::move(outcome));
+    tell_waiting(own);
   }
-  own.done.wake();
+}
+
+// Tells all that wait for this fetch that it is over.
+void Keys::Core::tell_waiting(Run& own) {
+  own.done = true;
+  ended.notify_all();
+  for (CallWaker* waker : waiting) waker->bell()->ring();
 }
 
 // An outcome that comes too late is dropped.
@@ -393,9 +403,8 @@ void Keys::Core::await_stop() {
   const std::shared_ptr<Run> own = fetch;
   if (own != nullptr && !is_this_thread(own->thread)) {
     const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
-    guard.unlock();
-    sigv4::wait_until(latest, nullptr, &own->done);
-    guard.lock();
+    while (!own->done && sigv4::await(ended, guard, latest)) {
+    }
   }
   if (fetch != nullptr) abandon();
   const auto last = std::exchange(to_join, std::nullopt);
@@ -433,7 +442,7 @@ bool Keys::are_current(const KeyOutcome& keys, BootTime now) const {
   return core_->schedule.are_current(keys, now);
 }
 
-bool Keys::await(BootTime deadline, Waker* waker) {
+bool Keys::await(BootTime deadline, CallWaker& waker) {
   Core& core = *core_;
   if (certainly_usable(BootClock::now())) return true;
   std::shared_ptr<Core::Run> fetch;
@@ -444,9 +453,14 @@ bool Keys::await(BootTime deadline, Waker* waker) {
     core.abandon_if_hung(time);
     if (core.schedule.may_fetch(time)) core.begin(core_);
     fetch = core.fetch;
+    if (fetch != nullptr) core.waiting.push_back(&waker);
   }
-  if (fetch != nullptr) sigv4::wait_until(deadline, waker, &fetch->done);
+  if (fetch != nullptr) {
+    waker.wait_until(deadline, [&fetch] { return fetch->done.load(); });
+  }
   const std::lock_guard<Mutex> guard(core.mutex);
+  const auto own = std::find(core.waiting.begin(), core.waiting.end(), &waker);
+  if (own != core.waiting.end()) core.waiting.erase(own);
   return core.schedule.serves(BootClock::now());
 }
 

@@ -5,7 +5,7 @@
 // Meanwhile the old keys stay in use.
 //
 //   Keys keys(chain_keys({}), utc_now, log);
-//   keys.await(deadline, &waker);            // If the caller may wait.
+//   keys.await(deadline, waker);             // If the caller may wait.
 //   const Keys::Current current = keys.now();
 //   if (current.outcome->state == KeyOutcome::State::found) sign(...);
 //
@@ -30,6 +30,7 @@
 
 #include "../boot_clock.hpp"
 #include "../log.hpp"
+#include "../thread.hpp"
 #include "../waiting.hpp"
 #include "credentials.hpp"
 
@@ -67,8 +68,8 @@ class Keys {
 
   // Waits for keys if there are none.  Begins a fetch if the last one has
   // failed, or if there was none.  Returns at `deadline`, or when the fetch
-  // ends or `waker` (may be null) is woken.  False if there are no keys.
-  bool await(BootTime deadline, Waker* waker);
+  // ends or `waker` is woken.  False if there are no keys.
+  bool await(BootTime deadline, CallWaker& waker);
 
   // The service says that these have expired or are unknown.  They are not used
   // again, and others are fetched.  False if there will be no others: the

@@ -162,20 +162,16 @@ BOOST_AUTO_TEST_CASE(refused_signature_of_another_time_is_signed_anew_once) {
              nanoseconds(dynamodb::Client::calendar() + 2h).count());
 }
 
-// A look changes nothing, so nothing has to be released.
 BOOST_AUTO_TEST_CASE(look_that_is_given_up_is_ended) {
   ScriptedServer server([](const SeenRequest&) { return hanging(); });
   Party party(new_at(server));
-  Limits limits{BootClock::now() + 2s};
-  limits.keeps_request = true;
   const int tokens = party.budget.tokens();
-  BOOST_TEST(party.run(Call::take, limits) == "again");
+  BOOST_TEST(party.run(Call::take, 2s) == "again");
   BOOST_TEST(actions(server) == "GetItem");
-  BOOST_TEST(party.attempt->given_up());
-  BOOST_TEST(!party.attempt->outcome_unknown());
-  BOOST_TEST(!party.attempt->has_request());
+  BOOST_TEST(party.given_up);
   BOOST_TEST(party.fault() == "timed_out");
-  BOOST_TEST(party.budget.tokens() == tokens);  // Nothing was retried.
+  BOOST_TEST(party.answer.message != "no answer yet");  // Of what goes on.
+  BOOST_TEST(party.budget.tokens() == tokens);          // Nothing was retried.
 }
 
 // --- Waking ----------------------------------------------------------------
@@ -241,13 +237,12 @@ BOOST_AUTO_TEST_CASE(next_run_of_an_attempt_forgets_the_last_outcome) {
   ScriptedServer server;
   server.script(failure(400, "AccessDeniedException"));
   Party party(at(server));
-  lock::Attempt attempt(Call::take, *party.held, &party.observation);
-  attempt.run(BootClock::now() + kPlenty, nullptr);
-  BOOST_TEST(attempt.failing());
-  attempt.run(BootClock::now(), nullptr);
-  BOOST_TEST((attempt.answer().fault == Fault::timed_out));
-  BOOST_TEST(attempt.answer().message == "the deadline has passed");
-  BOOST_TEST(attempt.given_up());
+  BOOST_TEST(party.take() == "again");
+  BOOST_TEST(party.fault() == "access_denied");
+  BOOST_TEST(party.run(Call::take, -1ms) == "again");
+  BOOST_TEST(party.fault() == "timed_out");
+  BOOST_TEST(party.answer.message == "the deadline has passed");
+  BOOST_TEST(party.given_up);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -257,9 +252,9 @@ BOOST_AUTO_TEST_SUITE_END()
 namespace {
 
 struct Caller {
-  sigv4::Waker waker;
-  lock::Cancel cancel;
-  Queue::Waiter waiter{waker, &cancel};
+  sigv4::CallWaker waker;
+  std::atomic<bool> stopped{false};
+  Queue::Waiter waiter{waker, &stopped};
 };
 
 }  // namespace
@@ -316,6 +311,29 @@ BOOST_AUTO_TEST_CASE(cancel_is_for_those_who_wait_now) {
   queue.leave(waiting.waiter);
   BOOST_CHECK(queue.enter(later.waiter, true) == Entry::turn);
   BOOST_TEST(!later.waiter.cancelled());
+}
+
+BOOST_AUTO_TEST_CASE(stopped_call_alone_is_cancelled) {
+  Queue queue;
+  Caller trying, waiting;
+  queue.enter(trying.waiter, true);
+  queue.enter(waiting.waiter, true);
+  waiting.stopped = true;
+  queue.cancel(&waiting.stopped);
+  BOOST_TEST(waiting.waiter.cancelled());
+  BOOST_TEST(waiting.waker.woken());
+  BOOST_TEST(!trying.waiter.cancelled());
+  BOOST_TEST(!trying.waker.woken());
+}
+
+BOOST_AUTO_TEST_CASE(call_that_was_stopped_before_it_waits_is_woken) {
+  Queue queue;
+  Caller late;
+  late.stopped = true;
+  queue.cancel(&late.stopped);
+  queue.enter(late.waiter, true);
+  BOOST_TEST(late.waiter.cancelled());
+  BOOST_TEST(late.waker.woken());
 }
 
 BOOST_AUTO_TEST_CASE(closing_wakes_who_waits_and_lets_nobody_begin) {

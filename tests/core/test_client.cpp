@@ -67,8 +67,15 @@ constexpr seconds kLong(20);
 
 Answer call(Client& client, Action action = Action::put_item,
             std::string body = "{}", nanoseconds time = kLong) {
-  sigv4::Waker waker;
-  return client.call(action, std::move(body), BootClock::now() + time, waker);
+  const BootTime deadline = BootClock::now() + time;
+  sigv4::CallWaker nobody;
+  client.await_keys(deadline, nobody);
+  auto pending =
+      client.start({action, std::move(body), deadline}, BootClock::now());
+  if (pending->under_way()) {
+    sigv4::drive(pending->exchange(), deadline, nullptr);
+  }
+  return client.finish(std::move(pending), sigv4::Transport::timed_out);
 }
 
 constexpr ServiceTime kThen = seconds(1900000000);

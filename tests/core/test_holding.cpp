@@ -569,6 +569,7 @@ BOOST_AUTO_TEST_CASE(callback_may_destroy_the_last_of_its_table) {
   Told told;
   std::optional<DdbMutex> mutex;
   std::weak_ptr<Table> table;
+  const std::set<pid_t> before = threads_by_id();
   {
     Options options = lasting(table_at(engine));
     table = options.table;
@@ -580,7 +581,6 @@ BOOST_AUTO_TEST_CASE(callback_may_destroy_the_last_of_its_table) {
     };
     mutex.emplace(name, std::move(options));
   }
-  const std::set<pid_t> before = threads_by_id();
   mutex->lock();
   BOOST_TEST(threads_since(before) >= 2);
   delete_row(engine, name);

@@ -318,6 +318,21 @@ const Trouble kNobodyThere = {
 
 }  // namespace
 
+// The process has stood still since it made the request.  The connection is
+// good.
+BOOST_FIXTURE_TEST_CASE(request_that_is_too_late_does_not_leave, Fixture) {
+  BOOST_TEST(ask(exchange, server.url()).transport == Transport::complete);
+  for (const bool late : {true, false}) {
+    tests::start(exchange, server.url(), "", "{}");
+    exchange.send_by(late ? BootClock::now() : BootTime::max());
+    const HttpAnswer answer = finish(exchange);
+    BOOST_TEST(answer.transport ==
+               (late ? Transport::timed_out : Transport::complete));
+    BOOST_TEST(answer.sent == !late);
+  }
+  BOOST_TEST(server.request_count() == 2);
+}
+
 BOOST_FIXTURE_TEST_CASE(old_connection_is_replaced, Named) {
   Exchange exchange(options);
   for (int i = 1; i <= 3; ++i) {
@@ -570,28 +585,6 @@ BOOST_FIXTURE_TEST_CASE(tls_connection_cut_amid_an_unframed_body_is_broken,
   Exchange exchange(options);
   server.script(raw("HTTP/1.1 200 OK\r\n\r\npart of it", Ending::reset));
   BOOST_TEST(ask(exchange, server.url()).transport == Transport::broken);
-}
-
-BOOST_FIXTURE_TEST_CASE(tls_leaves_the_threads_signals_as_they_were,
-                        TlsFixture) {
-  Exchange exchange(options);
-  sigset_t sigpipe, before, after;
-  pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  ask(exchange, server.url());
-  pthread_sigmask(SIG_SETMASK, nullptr, &after);
-  BOOST_TEST(sigismember(&before, SIGPIPE) == sigismember(&after, SIGPIPE));
-  BOOST_TEST(sigismember(&after, SIGPIPE) == 0);
-
-  sigemptyset(&sigpipe);
-  sigaddset(&sigpipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &sigpipe, &before);
-  raise(SIGPIPE);  // The program's own signal, which must stay pending.
-  ask(exchange, server.url());
-  const timespec no_wait = {0, 0};
-  BOOST_TEST(sigtimedwait(&sigpipe, nullptr, &no_wait) == SIGPIPE);
-  pthread_sigmask(SIG_SETMASK, nullptr, &after);
-  BOOST_TEST(sigismember(&after, SIGPIPE) == 1);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // -- URL ---------------------------------------------------------------------

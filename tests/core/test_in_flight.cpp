@@ -7,15 +7,19 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "ddbmutex.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/held_thread.hpp"
 #include "tests/support/late_readings.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -115,6 +119,28 @@ BOOST_DATA_TEST_CASE(renewal_of_an_old_lease_changes_nothing_of_the_new_one,
   BOOST_TEST(it.told.text() == "");
 }
 
+// Each has a renewal of its own.
+BOOST_AUTO_TEST_CASE(renewals_of_several_threads_do_not_end_each_other) {
+  Guarded it;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 100; ++n) {
+        std::error_code ec;
+        mutex.renew(ec);
+        if (ec) ++failed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(failed == 0);
+  BOOST_TEST(it.sent("UpdateItem") >= 300);
+  mutex.unlock();
+}
+
 // --- A take, and its caller --------------------------------------------------
 
 namespace {
@@ -149,6 +175,20 @@ BOOST_AUTO_TEST_CASE(grant_that_comes_as_its_call_ends_is_taken_or_given_back) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(unlock_amid_close_does_not_keep_it_waiting) {
+  Guarded it;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  it.gate.once("DeleteItem", Gate::answered_late());
+  std::size_t left = 1;
+  Aside closing([&] { left = it.options.table->close(kPlenty).size(); });
+  BOOST_TEST_REQUIRE(eventually([&] { return it.sent("DeleteItem") == 1; }));
+  mutex.unlock();  // It is being released already.
+  it.gate.server().release();
+  BOOST_TEST(closing.thrown() == "none");
+  BOOST_TEST(left == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(grant_that_comes_as_the_table_closes_is_given_back) {
   for (int i = 0; i < 30; ++i) {
     Guarded it;
@@ -175,6 +215,21 @@ BOOST_AUTO_TEST_CASE(grant_that_comes_as_the_table_closes_is_given_back) {
 // A take was applied, its answer is lost, and the next one is refused without a
 // row.  So the library looks at the row, and its caller gives up during that
 // look.
+BOOST_AUTO_TEST_CASE(grant_that_comes_as_its_call_is_cancelled_is_given_back) {
+  const auto others = threads_by_id();
+  Guarded it;
+  DdbMutex& mutex = it.make();
+  it.gate.once("PutItem", Gate::answered_late());
+  Aside call([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(eventually([&] { return it.sent("PutItem") == 1; }));
+  HeldThread sender(polling_thread(others));
+  it.gate.server().release();
+  mutex.cancel();
+  BOOST_TEST(call.thrown() == words(Errc::cancelled));
+  sender.let_go();  // It finds both, the answer and that the call has left.
+  BOOST_TEST(it.becomes_free());
+}
+
 BOOST_AUTO_TEST_CASE(lost_take_is_given_back_although_a_look_is_in_flight) {
   Guarded it;
   it.options.first_poll = it.options.longest_poll = 5ms;

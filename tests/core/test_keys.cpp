@@ -125,7 +125,8 @@ struct Fixture {
     return last->keys.access_key_id;
   }
   std::string awaited() {
-    keys.await(BootClock::now() + tests::kPlenty, nullptr);
+    sigv4::CallWaker nobody;
+    keys.await(BootClock::now() + tests::kPlenty, nobody);
     return now();
   }
 };
@@ -287,8 +288,9 @@ BOOST_AUTO_TEST_CASE(source_that_does_not_come_back_is_left_and_asked_again) {
               return found("second");
             }),
             tests::kNoClock, {}, 2s);
+  sigv4::CallWaker nobody;
   BOOST_TEST(eventually([&] {
-    keys.await(in(20ms), nullptr);
+    keys.await(in(20ms), nobody);
     return keys.now().outcome->keys.access_key_id == "second";
   }));
   const int before = *asked;

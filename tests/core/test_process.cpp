@@ -567,9 +567,9 @@ const std::vector<ExitCase> kExits = {
     {"child_exits", Then::row_gone},
     {"destructor_that_locks_too_late", Then::row_gone},
     {"handler_that_locks_too_late", Then::row_gone},
-    {"destructor_that_unlocks", Then::row_gone},
-    {"destructor_that_closes", Then::row_gone},
-    {"handler_that_closes", Then::row_gone},
+    {"destructor_that_unlocks", Then::row_left},
+    {"destructor_that_closes", Then::row_left},
+    {"handler_that_closes", Then::row_left},
     {"without_getrandom", Then::row_gone},
     {"without_leave_to_getrandom", Then::row_gone},
     {"leaked_mutex", Then::row_left},
@@ -621,8 +621,7 @@ std::string asked_over_tls(const std::string& name) {
   Process process({{program_path("processes/exits"), name, lock, fresh_name()},
                    environment});
   must_end_well(process);
-  BOOST_TEST(!table.has_row(lock));
-  return actions(server);
+  return actions(server) + (table.has_row(lock) ? ", row left" : "");
 }
 
 }  // namespace
@@ -639,7 +638,7 @@ BOOST_DATA_TEST_CASE(process_ends_well, boost::unit_test::data::make(kExits),
 
 BOOST_AUTO_TEST_CASE(static_destructor_locks_over_tls) {
   BOOST_TEST(asked_over_tls("destructor_that_unlocks_over_tls") ==
-             "GetItem PutItem DeleteItem");
+             "GetItem PutItem, row left");
   BOOST_TEST(asked_over_tls("tls_in_a_static_destructor") ==
              "GetItem PutItem DeleteItem");
   BOOST_TEST(asked_over_tls("tls_too_late") == "");

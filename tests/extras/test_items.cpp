@@ -12,7 +12,7 @@
 #include "ddbmutex/dynamodb/answer.hpp"
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/item.hpp"
-#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/mutex.hpp"
 #include "extras/pages.hpp"
 #include "extras/transact.hpp"
 #include "tests/support/check_fault.hpp"
@@ -50,14 +50,15 @@ sigv4::Credentials keys() {
 // One that asks.
 struct Host {
   explicit Host(const ScriptedServer& server, std::size_t max_answer = 1 << 20)
-      : client({target_at(server.url(), kRegion),
-                given_keys(keys()),
-                {},
-                {},
-                max_answer}) {}
+      : table({target_at(server.url(), kRegion),
+               given_keys(keys()),
+               {},
+               {},
+               max_answer}) {}
 
   CallContext context() {
-    return {client, budget, BootClock::now() + time, &waker};
+    return {*table.renewer, table.client, table.budget, BootClock::now() + time,
+            &waker};
   }
   // What is read is added to `items`, as long as the answer is true.
   Answer read(
@@ -76,9 +77,8 @@ struct Host {
   }
   // A service that has no more to say would else be asked for long.
   std::chrono::nanoseconds time = 20s;
-  Client client;
-  dynamodb::RetryBudget budget;
-  sigv4::Waker waker;
+  ddbmutex::lock::TableState table;
+  sigv4::CallWaker waker;
   std::vector<Item> items;
   bool last_is_too_large = false;  // Of these items.
 };
@@ -162,8 +162,8 @@ BOOST_AUTO_TEST_CASE(page_too_large_is_asked_for_in_parts) {
   const std::vector<std::size_t> expected = {200, 100, 50, 25, 50, 25};
   BOOST_TEST(limits == expected, boost::test_tools::per_element());
   // It was no failure of the service's.
-  BOOST_TEST(host.budget.retries() == 0u);
-  BOOST_TEST(host.budget.tokens() == 500);
+  BOOST_TEST(host.table.budget.retries() == 0u);
+  BOOST_TEST(host.table.budget.tokens() == 500);
 }
 
 BOOST_AUTO_TEST_CASE(item_too_large_alone_is_told_by_its_key) {

@@ -452,11 +452,11 @@ BOOST_AUTO_TEST_CASE(passing_state_that_lasts_is_told_at_the_deadline) {
     ddbmutex::lock::TableState state({target_at(server.url(), "us-east-1"),
                                       given_keys({"AKIDEXAMPLE", "secret", ""}),
                                       {}});
-    ddbmutex::sigv4::Waker waker;
+    ddbmutex::sigv4::CallWaker waker;
     const TableOptions options = table_options(server);
     const auto outcome = ddbmutex::detail::create_table(
-        {state.client, state.budget, ddbmutex::BootClock::now() + 300ms,
-         &waker},
+        {*state.renewer, state.client, state.budget,
+         ddbmutex::BootClock::now() + 300ms, &waker},
         options, {});
     if (outcome.answer.table == nullptr) continue;  // No answer in that time.
     const auto error = ddbmutex::detail::unfit(*outcome.answer.table, options,

@@ -136,8 +136,9 @@ std::string joined(const std::vector<std::string>& names) {
 // The access key, where it was found and, if that is known, its account.
 std::string find_keys(const std::string& region) {
   const auto keys = tests::found_keys(region);
+  ddbmutex::sigv4::CallWaker nobody;
   const bool are_there =
-      keys->await(ddbmutex::BootClock::now() + tests::kPlenty, nullptr);
+      keys->await(ddbmutex::BootClock::now() + tests::kPlenty, nobody);
   const auto found = keys->now().outcome;
   if (!are_there) throw Refused("no AWS keys: " + found->reason);
   const std::string& account = found->keys.account_id;

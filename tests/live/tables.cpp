@@ -90,7 +90,7 @@ bool is_of_strings(const TableKey& key) {
 }  // namespace
 
 Tables::Tables(const Place& place, const std::string& first)
-    : place_(place), client_(client_options(place)) {
+    : place_(place), state_(client_options(place)) {
   tables_.push_back({first, tests::kUsualKey});
   for (const TableKey& key : kOtherKeys) {
     tables_.push_back({tests::prepared_table_name(first, key, 1), key});
@@ -105,9 +105,10 @@ std::vector<std::string> Tables::names() const {
 
 Answer Tables::ask(Action action, const One& table,
                    std::chrono::nanoseconds within) {
-  return ddbmutex::dynamodb::ask(
-      {client_, budget_, BootClock::now() + within, &waker_}, action,
-      body_of(table.name), nullptr, ddbmutex::dynamodb::read_table);
+  return ddbmutex::dynamodb::ask({*state_.renewer, state_.client, state_.budget,
+                                  BootClock::now() + within, &waker_},
+                                 action, body_of(table.name), nullptr,
+                                 ddbmutex::dynamodb::read_table);
 }
 
 void Tables::refuse_if_any_exists() {
@@ -135,11 +136,12 @@ void Tables::make() {
 // Sent once: if it were sent again, the answer could not tell whether the table
 // is ours.
 Answer Tables::create_once(const One& table) {
-  return client_.call(
-      Action::create_table,
-      body_of(table.name,
-              R"(,"BillingMode":"PAY_PER_REQUEST",)" + schema_of(table.key)),
-      BootClock::now() + kRequest, waker_, ddbmutex::dynamodb::read_table);
+  return state_.renewer->carry(
+      {Action::create_table,
+       body_of(table.name,
+               R"(,"BillingMode":"PAY_PER_REQUEST",)" + schema_of(table.key)),
+       BootClock::now() + kRequest, ddbmutex::dynamodb::read_table},
+      waker_);
 }
 
 void Tables::create(One& table) {

@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "ddbmutex/dynamodb/client.hpp"
-#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/mutex.hpp"
 #include "sigv4/boot_clock.hpp"
+#include "sigv4/thread.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/interrupted.hpp"
 
@@ -75,9 +76,8 @@ class Tables {
 
   const Place place_;
   std::vector<One> tables_;
-  ddbmutex::sigv4::Waker waker_;
-  ddbmutex::dynamodb::Client client_;
-  ddbmutex::dynamodb::RetryBudget budget_;
+  ddbmutex::sigv4::CallWaker waker_;
+  ddbmutex::lock::TableState state_;
 };
 
 }  // namespace live

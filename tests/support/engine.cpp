@@ -265,7 +265,8 @@ std::string Engine::child_said() const {
 
 std::optional<ddbmutex::Credentials> Engine::credentials() const {
   if (kind_ == EngineKind::given) {
-    if (!keys_->await(BootClock::now() + kPlenty, nullptr)) return std::nullopt;
+    ddbmutex::sigv4::CallWaker nobody;
+    if (!keys_->await(BootClock::now() + kPlenty, nobody)) return std::nullopt;
     const auto found = keys_->now().outcome;
     return ddbmutex::Credentials{found->keys.access_key_id,
                                  found->keys.secret_access_key.str(),

@@ -129,6 +129,7 @@ Exchange::~Exchange() {
 void Exchange::start(const std::string& url, BootTime now, Method) {
   answer_.reset();
   answer_.sent_at = answer_.received_at = now;
+  send_by_ = BootTime::max();
   if (world::runs_out_of_memory()) {
     answer_.transport = Transport::unreachable;
     spent_ = true;
@@ -197,6 +198,7 @@ void Exchange::act_if_due(BootTime now) {
   if (!under_way_) return;
   Wire& wire = wires().at(this);
   if (!wire.is_sent) {
+    if (now >= send_by_) return finish({Transport::timed_out, "too late"});
     if (!try_next_way(has_names())) {
       return finish({Transport::unreachable, "the name does not resolve"});
     }
@@ -269,7 +271,7 @@ void wait_until(BootTime deadline, Waker* own, const Waker* other) {
   }
 }
 
-bool init_http() { return false; }
+void init_http() {}
 
 }  // namespace sigv4
 }  // namespace v0

@@ -97,11 +97,10 @@ void Condition::wait(std::unique_lock<Mutex>& guard) {
   guard.mutex()->lock();
 }
 
-void Condition::wait_for(std::unique_lock<Mutex>& guard,
-                         std::chrono::nanoseconds time) {
-  World& own = the_world();
+// One step, however long: the library's own looks at the clock every second.
+void Condition::wait_until(std::unique_lock<Mutex>& guard, BootTime deadline) {
   ::unlock(guard.mutex());
-  own.wait({this}, own.host().boot(own.now()) + time, true);
+  the_world().wait({this}, deadline);
   guard.mutex()->lock();
 }
 
