@@ -62,8 +62,8 @@ void explain_wrong_key(const CallContext& context, std::string_view table,
                        const std::string& key, const std::string& sort_key,
                        Answer& answer);
 
-// Why a call has timed out whose signature was refused for its time, which says
-// nothing of the keys.
+// A signature was refused because of its time.  That says nothing of the keys,
+// so the call has timed out, with this text.
 inline constexpr char kNoTimeToSignAgain[] =
     "the clock was wrong, and no time was left to sign again";
 

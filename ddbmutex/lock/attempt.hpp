@@ -65,8 +65,8 @@ class Attempt {
   // remembered.
   void restart(BootTime deadline);
 
-  // These make and end a request.  prepare() finds keys, which stamp() is to
-  // follow, and then send().
+  // These make and end a request: prepare() finds keys, then come stamp() and
+  // send().
   //
   void prepare(BootTime now);
   // Begins to send what was stamped.

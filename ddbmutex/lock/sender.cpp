@@ -165,7 +165,7 @@ Sender::Begun Sender::begin(Attempt& attempt) {
   return had_memory ? Begun::too_late_or_unwanted : Begun::no_memory;
 }
 
-// What becomes of an attempt whose request was not sent.
+// Ends an attempt whose request was not sent: gives it back, or plans it anew.
 void Sender::end_unsent(OneAttempt& one, Begun begun) {
   const BootTime when = BootClock::now() + kMemoryPause;
   Guard guard(leases_.mutex);
@@ -193,7 +193,7 @@ void Sender::end_unsent(OneAttempt& one, Begun begun) {
   held.retry.swap(one);
 }
 
-// Without memory the call is told so.
+// If memory runs out, the call is told.
 void Sender::begin_errands() {
   for (const auto& errand : errands_) {
     if (errand->pending != nullptr) continue;
@@ -332,7 +332,8 @@ void Sender::abandon(Attempt& attempt, BootTime now) {
   if (!is_awaited) attempt.end_request_at(now);
 }
 
-// Gives the attempt back to the call that waits for it, whose bell is to ring.
+// Gives the attempt back to the call that waits for it.  The caller rings the
+// bell of that call.
 sigv4::BellPtr Sender::give_back(OneAttempt& one) {
   TakeWait& wait = *one.front().wait();
   one.front().set_wait(nullptr);
@@ -341,7 +342,8 @@ sigv4::BellPtr Sender::give_back(OneAttempt& one) {
   return wait.bell;
 }
 
-// Tells the call, whose bell is to ring, that its request is left in flight.
+// Tells the call that its request is left in flight.  The caller rings the bell
+// of that call.
 sigv4::BellPtr Sender::give_up(Attempt& attempt) {
   TakeWait& wait = *attempt.wait();
   attempt.fail(Fault::timed_out, "no answer yet");
@@ -514,8 +516,8 @@ void Sender::finish(OneAttempt& one) {
   leases_.sender.wake_at(due);
 }
 
-// If too many releases wait, takes out those that are worth least: doubtful
-// ones, or those whose leases end first.
+// If too many releases wait, takes out those that are worth least.  Doubtful
+// ones come first, then those whose leases end first.
 void Sender::drop_surplus(Attempts& dropped) {
   const auto worth = [](const Attempt& attempt) {
     return std::make_tuple(-doubt(attempt), attempt.deadline());

@@ -16,8 +16,8 @@
 //   is unknown.
 // - 1,000 releases wait to be sent.  Beyond that, the least valuable is
 //   dropped.
-// - 16 takes and as many other calls begin in a round, after the renewals:
-//   each may need a new connection, whose handshake takes time.
+// - 16 takes and 16 other calls begin in a round, after the renewals.  Each may
+//   need a new connection, and a handshake takes time.
 // - Nothing is sent after its deadline.
 #ifndef DDBMUTEX_SENDER_HPP
 #define DDBMUTEX_SENDER_HPP

@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(close_reports_a_release_that_was_never_sent) {
 
 namespace {
 
-// Locks whose renewals become due all at once: a suspend seems to have passed.
+// Locks whose renewals become due all at once, because the clock jumps.
 struct Due {
   // DynamoDB's clock goes on in a suspend.
   struct Dated : Stuck {
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
 
 namespace {
 
-// Refuses takes of "vain" locks, and all releases until it is told to go on.
+// Takes of "vain" locks fail.  All releases fail until `going_on` is set.
 struct Failing : Stuck {
   using Stuck::Stuck;
   Reply answer(const SeenRequest& request) override {

@@ -331,7 +331,7 @@ int destructor_that_unlocks_over_tls() {
   return 0;
 }
 
-// Says why it cannot release the lock, whose item stays.
+// close() must say why it cannot release the lock.
 void close_too_late(const char* why) {
   const auto unreleased = Table::standard()->close();
   for (const ddbmutex::Unreleased& one : unreleased) {
