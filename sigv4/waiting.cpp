@@ -115,15 +115,13 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   } while (!woken && under_way() == before && BootClock::now() < deadline);
 }
 
-void wait_until(BootTime deadline, Waker* own, const Waker* other) {
-  if (is_woken(own) || is_woken(other)) return;
-  while (!is_woken(own) && !is_woken(other)) {
+void wait_until(BootTime deadline, Waker* waker) {
+  while (!is_woken(waker)) {
     const BootTime now = BootClock::now();
     if (now >= deadline) return;
-    const BootTime until =
-        poll_until(poll_until(deadline, own, now), other, now);
-    pollfd fds[] = {polled(own), polled(other), timer_until(deadline, own)};
-    poll(fds, 3, poll_timeout(until, now));
+    const BootTime until = poll_until(deadline, waker, now);
+    pollfd fds[] = {polled(waker), timer_until(deadline, waker)};
+    poll(fds, 2, poll_timeout(until, now));
   }
 }
 

@@ -65,10 +65,9 @@ inline void drive(Exchange& exchange, BootTime deadline, Waker* waker) {
   sigv4::drive(&one, 1, deadline, waker);
 }
 
-// Waits until `deadline`, or until one of the wakers (both may be null) is
-// woken.  Clears neither.  Only this thread may wait for `own`, because its
-// timer is used.  Several threads may wait for `other`.
-void wait_until(BootTime deadline, Waker* own, const Waker* other = nullptr);
+// Waits until `deadline`, or until the waker (may be null) is woken.  Does not
+// clear it.  Only this thread may wait for it, because its timer is used.
+void wait_until(BootTime deadline, Waker* waker);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -255,19 +255,15 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   }
 }
 
-void wait_until(BootTime deadline, Waker* own, const Waker* other) {
+void wait_until(BootTime deadline, Waker* waker) {
   World& world = World::the();
   world.step();
   const Outside outside;
-  const auto is_woken = [](const Waker* waker) {
-    return waker != nullptr && waker->woken();
-  };
   std::vector<Address> addresses;
-  if (own != nullptr) addresses.push_back(own);
-  if (other != nullptr) addresses.push_back(other);
-  while (!is_woken(own) && !is_woken(other) &&
+  if (waker != nullptr) addresses.push_back(waker);
+  while ((waker == nullptr || !waker->woken()) &&
          world.host().boot(world.now()) < deadline) {
-    world.wait(addresses, deadline, own == nullptr);
+    world.wait(addresses, deadline, waker == nullptr);
   }
 }
 
