@@ -10,7 +10,7 @@
 #include "ddbmutex/errors.hpp"
 #include "ddbmutex/impl.hpp"
 #include "ddbmutex/lock/mutex.hpp"
-#include "ddbmutex/lock/renewer.hpp"
+#include "ddbmutex/lock/keeper.hpp"
 #include "ddbmutex/lock/row.hpp"
 #include "ddbmutex/row_options.hpp"
 #include "ddbmutex/stored.hpp"

@@ -482,9 +482,9 @@ struct TableOptions {
 // Its mutexes share it, and two threads that its first request starts: one
 // sends everything, one calls back.  If they cannot be started, the call fails
 // with std::errc::resource_unavailable_try_again.  (Another fetches keys at
-// times, and one calls the logger.)  At most 1,000 releases that calls left
-// unfinished are queued: of more, that of the lease that ends first is dropped,
-// and its lock becomes free when it ends.
+// times, and one calls the logger.)  While 1,000 releases wait, another take
+// that a call gives up is not released: if it got the lock, the lock becomes
+// free when its lease ends.
 class Table {
  public:
   // Sends nothing.  Errors: bad_option, for what is wrong or cannot be found.

@@ -54,7 +54,7 @@ struct Table::Impl : detail::ErrorReporter {
   // Null if this process has not made it.
   const lock::TableState* peek() const;
   // What close() says about a lock that it could not release.
-  Unreleased unreleased(const lock::ReleaseWait& lock) const;
+  Unreleased unreleased(const lock::Released& lock) const;
   // Where requests go, as far as it is known.
   std::string endpoint() const;
   // Sets the row of the lock with that name.  An empty `sort_value` means the

@@ -87,7 +87,7 @@ Answer Call::look(const lock::RowTarget& target, LockInfo& info) const {
 
 dynamodb::CallContext Call::context(milliseconds patience) const {
   sigv4::CallWaker* const waker = wait_.waker();
-  return {*table_.renewer, table_.client, table_.budget,
+  return {*table_.keeper, table_.client, table_.budget,
           waker != nullptr
               ? lock::add_saturating(BootClock::now(),
                                      detail::nanoseconds_of(patience))

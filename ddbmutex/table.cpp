@@ -21,7 +21,7 @@
 #include "../sigv4/waiting.hpp"
 #include "dynamodb/retry.hpp"
 #include "impl.hpp"
-#include "lock/renewer.hpp"
+#include "lock/keeper.hpp"
 #include "row_options.hpp"
 #include "stored.hpp"
 
@@ -302,7 +302,7 @@ Stats Table::stats() const {
   stats.throttled = counts.throttled;
   stats.failed = counts.failed;
   stats.retries = table->budget.retries();
-  stats.held = table->renewer->held_count();
+  stats.held = table->keeper->held_count();
   return stats;
 }
 
@@ -321,8 +321,8 @@ void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
 
 }  // namespace
 
-Unreleased Table::Impl::unreleased(const lock::ReleaseWait& lock) const {
-  const std::string name(lock.held->settings->name());
+Unreleased Table::Impl::unreleased(const lock::Released& lock) const {
+  const std::string name(lock.hold->settings->name());
   const std::string cannot = detail::cannot_text("release", name, options.name);
   ErrorPtr error;
   if (lock::is_loss(lock.result.verdict)) {
@@ -341,15 +341,15 @@ std::vector<Unreleased> Table::close(detail::Timeout within) noexcept {
   std::vector<Unreleased> unreleased;
   if (impl_->unusable) return unreleased;
   const BootTime deadline = lock::add_saturating(BootClock::now(), within.time);
-  std::vector<lock::ReleaseWait> outcomes;
+  std::vector<lock::Released> outcomes;
   retry_without_memory(deadline, [&] {
     lock::TableState& table = impl_->get();
     table.waits.close();
-    outcomes = table.renewer->release_all(deadline);
+    outcomes = table.keeper->release_all(deadline);
   });
   // If memory runs out here, locks are missing from the list.  Their mutexes
   // still say that they do not own them.
-  for (const lock::ReleaseWait& lock : outcomes) {
+  for (const lock::Released& lock : outcomes) {
     if (lock.result.verdict == lock::Verdict::released) continue;
     sigv4::try_with_memory(
         [&] { unreleased.push_back(impl_->unreleased(lock)); });

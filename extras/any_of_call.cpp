@@ -241,7 +241,7 @@ ErrorPtr AnyOf::Impl::Call::read_table() {
       detail::selection_of(table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
   const dynamodb::CallContext context{
-      *shared_.table.renewer, shared_.table.client,
+      *shared_.table.keeper, shared_.table.client,
       shared_.table.budget,   end_,
       wait_.waker(),          impl_.request_timeout()};
   dynamodb::Items items(context, selection,
@@ -286,7 +286,7 @@ std::optional<nanoseconds> AnyOf::Impl::Call::wait_for_lease(
 ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
   const nanoseconds time = impl_.request_timeout();
   const dynamodb::CallContext context{
-      *shared_.table.renewer, shared_.table.client,
+      *shared_.table.keeper, shared_.table.client,
       shared_.table.budget,   std::min(end_, BootClock::now() + time),
       wait_.waker(),          time};
   Answer explained;

@@ -13,7 +13,7 @@
 #include "../ddbmutex/impl.hpp"
 #include "../ddbmutex/lock/mutex.hpp"
 #include "../ddbmutex/lock/queue.hpp"
-#include "../ddbmutex/lock/renewer.hpp"
+#include "../ddbmutex/lock/keeper.hpp"
 #include "../ddbmutex/lock/requests.hpp"
 #include "../ddbmutex/lock/row.hpp"
 #include "transact.hpp"
@@ -33,7 +33,7 @@ namespace {
 // to our lease.  Our own clock does not matter here, because DynamoDB decides.
 // `mutex` is null if nobody has locked it in this process.
 ErrorPtr check_of(const lock::Mutex* mutex, const std::string& cannot,
-                  lock::HeldLeasePtr& held, sigv4::Text& check) {
+                  lock::HoldPtr& held, sigv4::Text& check) {
   if (mutex != nullptr) held = mutex->held();
   if (held == nullptr) return detail::error_of(Errc::not_held, cannot);
   lock::Request request;
@@ -98,7 +98,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
     if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
     const std::string cannot = impl.cannot_text("write under");
     const lock::Mutex* mutex = impl.state.peek();
-    lock::HeldLeasePtr held;
+    lock::HoldPtr held;
     sigv4::Text check;
     if (ErrorPtr error = check_of(mutex, cannot, held, check)) return error;
     auto& table_impl = *Inside::of(*impl.table);
@@ -112,7 +112,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
     // Every attempt sends the same body with the same token, so that DynamoDB
     // makes the writes only once.
     const Answer answer = dynamodb::ask(
-        {*table.renewer, table.client, table.budget,
+        {*table.keeper, table.client, table.budget,
          lock::add_saturating(BootClock::now(), patience), wait.waker(),
          request_timeout},
         dynamodb::Action::transact_write_items,
@@ -121,7 +121,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
     std::string loss;
     if (lock_check_failed(answer)) {
       // The lock is lost.  A renewal finds out how, and the loss is reported.
-      loss = detail::loss_text(table.renewer->confirm_loss(
+      loss = detail::loss_text(table.keeper->confirm_loss(
           *held, lock::add_saturating(BootClock::now(), request_timeout)));
     }
     return error_of_write(answer, cannot, table_impl.endpoint(), loss);
@@ -131,7 +131,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
 std::string condition_check(const DdbMutex& object, std::error_code& ec) {
   sigv4::Text check;
   detail::run(Inside::of(object), ec, [&](auto& impl) {
-    lock::HeldLeasePtr held;
+    lock::HoldPtr held;
     return check_of(impl.state.peek(), impl.cannot_text("make a condition of"),
                     held, check);
   });

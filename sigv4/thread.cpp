@@ -66,6 +66,12 @@ bool await(Condition& change, std::unique_lock<Mutex>& guard,
   return true;
 }
 
+void await(Condition& change, std::unique_lock<Mutex>& guard, BootTime deadline,
+           FunctionRef<bool()> done) {
+  while (!done() && sigv4::await(change, guard, deadline)) {
+  }
+}
+
 // A thread that has just asked whether it is done waits by the time that the
 // mutex is free.
 void Bell::ring() noexcept {
@@ -81,8 +87,7 @@ void CallWaker::wake() noexcept {
 
 void CallWaker::wait_until(BootTime deadline, FunctionRef<bool()> done) {
   std::unique_lock<Mutex> guard(bell_->mutex_);
-  while (!woken_ && !done() && sigv4::await(bell_->rung_, guard, deadline)) {
-  }
+  sigv4::await(bell_->rung_, guard, deadline, [&] { return woken_ || done(); });
 }
 
 void register_for_exit(const std::shared_ptr<Stoppable>& threads) {

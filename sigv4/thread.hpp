@@ -23,6 +23,10 @@ namespace sigv4 {
 // at once, if the deadline has passed.
 bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline);
+// Waits until it is `done`, which is asked after each change, or until the
+// deadline.
+void await(Condition& change, std::unique_lock<Mutex>& guard, BootTime deadline,
+           FunctionRef<bool()> done);
 
 // Where a CallWaker waits.  Whoever is about to ring owns it, too.
 class Bell {

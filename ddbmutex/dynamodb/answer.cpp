@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "../../sigv4/error_code.hpp"
+#include "../../sigv4/memory.hpp"
 #include "../../sigv4/text.hpp"
 #include "item.hpp"
 
@@ -494,11 +495,21 @@ bool Answer::outcome_unknown() const {
   }
 }
 
-void Answer::copy_fault_to(Answer& to) const {
+void Answer::set_fault(Fault the_fault, const char* the_message) noexcept {
+  fault = the_fault;
+  message.clear();
+  sigv4::try_with_memory([&] { message = the_message; });
+}
+
+void Answer::copy_fault_to(Answer& to) const noexcept {
   to.fault = fault;
-  to.message = message;
-  to.request_id = request_id;
   to.option = option;
+  to.message.clear();
+  to.request_id.clear();
+  sigv4::try_with_memory([&] {
+    to.message = message;
+    to.request_id = request_id;
+  });
 }
 
 Answer unread_answer(Action action, const HttpAnswer& http) {

@@ -121,8 +121,10 @@ struct Answer {
 
   // Whether the write may have been applied, or may be applied later.
   bool outcome_unknown() const;
+  // These leave out the text if memory runs out.
+  void set_fault(Fault the_fault, const char* the_message) noexcept;
   // Copies what describes the fault, and nothing else.
-  void copy_fault_to(Answer& to) const;
+  void copy_fault_to(Answer& to) const noexcept;
 };
 
 // Sets the fault to bad_answer.

@@ -29,8 +29,8 @@ Answer without_skewed_time(Answer answer) {
 }  // namespace
 
 void set_cancelled(Answer& answer) {
-  answer.fault = Fault::cancelled;
-  answer.message = "cancelled before another request was sent";
+  answer.set_fault(Fault::cancelled,
+                   "cancelled before another request was sent");
 }
 
 Answer ask(const CallContext& context, Action action, std::string_view body,

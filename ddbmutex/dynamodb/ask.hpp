@@ -2,7 +2,7 @@
 
 // Calls whose request may be sent again unchanged after a transient fault:
 // reads and changes of tables.  (A conditional write of a lock is made anew for
-// each attempt; see lock/attempt.hpp.)
+// each attempt; see lock/hold.hpp.)
 //
 //   sigv4::CallWaker waker;
 //   const CallContext context{carrier, client, budget,

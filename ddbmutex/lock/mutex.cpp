@@ -9,12 +9,10 @@
 #include <utility>
 
 #include "../../sigv4/backoff.hpp"
-#include "../../sigv4/http_answer.hpp"
 #include "../../sigv4/memory.hpp"
 #include "../dynamodb/ask.hpp"
 #include "requests.hpp"
 #include "row_format.hpp"
-#include "take.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -24,10 +22,6 @@ using dynamodb::Answer;
 using dynamodb::Fault;
 using std::chrono::nanoseconds;
 
-BootTime add_saturating(BootTime now, nanoseconds by) {
-  return by < BootTime::max() - now ? now + by : BootTime::max();
-}
-
 // --- Taking the lock ---------------------------------------------------------
 
 class Mutex::Acquisition {
@@ -35,8 +29,7 @@ class Mutex::Acquisition {
   // REQUIRES: no other wait uses the waker.
   Acquisition(Mutex& mutex, nanoseconds time, const std::atomic<bool>* stopped,
               sigv4::CallWaker& waker, Result& result);
-  // If memory runs out, take() leaves an attempt behind, which may get the
-  // lock.
+  // If memory runs out, take() leaves a Hold behind, which may get the lock.
   ~Acquisition() {
     leave_nothing_behind();
     if (queued_) leave_queue();
@@ -48,7 +41,6 @@ class Mutex::Acquisition {
   bool wait_for_turn();
   // The same, if the turn is left to other hosts.
   bool wait_for_others();
-  void begin();
   void take();
 
  private:
@@ -70,12 +62,14 @@ class Mutex::Acquisition {
     const Guard guard(mutex_.mutex_);
     return std::min(end_, patience_ends());
   }
-  BootTime receive(const Answer& answer, BootTime begun);
-  void warn_of_outage(const Answer& answer, BootTime next,
-                      BootTime retry_until);
+  void ask();
+  void end_unsent(Fault why);
+  void end_late(BootTime retry_until);
+  void tell();
+  BootTime note_outage(BootTime begun);
+  void warn_of_outage(BootTime retry_until);
   bool pause();
   void say_that_it_waits();
-  void judge();
   void explain_wrong_key();
   void become_holder();
   void leave_nothing_behind();
@@ -90,13 +84,15 @@ class Mutex::Acquisition {
   sigv4::CallWaker& waker_;
   Queue::Waiter waiter_;
 
-  OneAttempt attempt_;  // None once it is clear what became of it.
-  Outcome outcome_;     // Of its last run.
+  HoldPtr hold_;  // Null once it is the mutex's or the sender's.
   sigv4::Backoff polls_;
   MissedTurns missed_turns_;
   bool queued_ = false;  // In line, or has the turn and is not the holder yet.
   bool asked_ = false;   // It has had the turn, and has asked DynamoDB.
   bool busy_ = false;    // The lock was another's when last seen.
+  // The time is up, or the call was woken, and no request has failed.
+  bool given_up_ = false;
+  bool has_new_uuid_ = false;  // See Lease::needs_new_uuid().
 };
 
 namespace {
@@ -146,7 +142,7 @@ bool Mutex::Acquisition::wait_for_turn() {
     const Guard guard(mutex_.mutex_);
     // Waiting for ever on the thread that runs callbacks may deadlock.
     const bool holds_up_callbacks =
-        forever_ && mutex_.table_.renewer->is_notifier_thread();
+        forever_ && mutex_.table_.keeper->is_notifier_thread();
     const bool waits = !once_ && !holds_up_callbacks;
     const Queue::Entry entry = mutex_.queue_.enter(waiter_, waits);
     if (entry == Queue::Entry::refused) {
@@ -224,46 +220,110 @@ bool Mutex::Acquisition::out_of_patience() {
   return true;
 }
 
-// Begins an attempt with a new lease.
-void Mutex::Acquisition::begin() {
-  const auto held = std::make_shared<HeldLease>(mutex_.settings_);
-  attempt_.emplace_back(Call::take, *held, &mutex_.observation_);
-}
-
 void Mutex::Acquisition::take() {
   asked_ = true;
-  begin();
   for (;;) {
-    BootTime retry_until = BootTime::max();
-    outcome_ = Taking(*mutex_.table_.renewer, end_, waker_)
-                   .run(
-                       attempt_,
-                       [&](const Answer& answer, BootTime begun) {
-                         return retry_until = receive(answer, begun);
-                       },
-                       [&](const Answer& answer, BootTime next) {
-                         warn_of_outage(answer, next, retry_until);
-                       });
-    if (outcome_.verdict == Verdict::ours) return become_holder();
+    if (hold_ == nullptr) {
+      hold_ = mutex_.table_.keeper->make(mutex_.settings_);
+    }
+    ask();
+    if (result_.verdict == Verdict::ours) return become_holder();
     // A condition that failed means busy, too, even if no time was left for a
     // look.
-    busy_ = busy_ || outcome_.verdict == Verdict::busy ||
-            outcome_.answer.fault == Fault::condition_failed;
-    if (!attempt_.empty() && attempt_.front().held().lease.needs_new_uuid()) {
+    busy_ = busy_ || result_.verdict == Verdict::busy ||
+            result_.answer.fault == Fault::condition_failed;
+    if (hold_ != nullptr && hold_->lease.needs_new_uuid()) {
       leave_nothing_behind();
-      begin();
+      // Only once without a pause, whatever an engine says.
+      if (std::exchange(has_new_uuid_, true) && !pause()) break;
       continue;
     }
-    judge();
-    if (once_ || result_.verdict != Verdict::busy) break;
-    if (outcome_.verdict == Verdict::busy) say_that_it_waits();
-    if (!pause()) break;
+    if (result_.verdict == Verdict::busy && !once_) say_that_it_waits();
+    const bool may_be_busy = result_.verdict == Verdict::again && !ended();
+    if (may_be_busy && given_up_ && busy_) result_.verdict = Verdict::busy;
+    if (once_ || result_.verdict != Verdict::busy || !pause()) break;
   }
-  if (result_.verdict == Verdict::again) {
-    result_.answer = std::move(outcome_.answer);
-    if (result_.answer.fault == Fault::wrong_key) explain_wrong_key();
+  if (result_.verdict == Verdict::bad_record) {
+    result_.answer.message = hold_->lease.row().problem;
+  } else if (result_.verdict == Verdict::again &&
+             result_.answer.fault == Fault::wrong_key) {
+    explain_wrong_key();
   }
   leave_nothing_behind();
+}
+
+// Sends what the lease says and retries after transient errors, until there is
+// a verdict other than `again` or a final fault, until the time is up, or until
+// the call is woken.  Sets the result: its answer says why nothing is decided.
+void Mutex::Acquisition::ask() {
+  Keeper& keeper = *mutex_.table_.keeper;
+  given_up_ = false;
+  hold_->until = end_;
+  hold_->begin_series();
+  for (;;) {
+    Wait wait;
+    // Keys come before the stamp, because the lease counts from the stamp.
+    const bool has_keys =
+        settings_.client.has_keys(wait.begun) ||
+        settings_.client.await_keys(
+            std::min(end_, wait.begun + settings_.request_timeout), waker_);
+    if (waker_.woken()) return end_unsent(Fault::cancelled);
+    // Without keys a request is begun even so: its answer says what is missing.
+    if (has_keys && time_is_up()) return end_unsent(Fault::timed_out);
+    const bool failed = hold_->failing();
+    keeper.ask(*hold_, wait, end_, waker_);
+    given_up_ = wait.end != Wait::End::answered && !failed;
+    if (wait.end == Wait::End::left) {
+      result_ = std::move(wait.result);
+      hold_ = nullptr;
+      return;
+    }
+    if (wait.end == Wait::End::unsent) {
+      return end_unsent(keeper.is_stopping() ? Fault::cancelled
+                                             : Fault::timed_out);
+    }
+    if (wait.end == Wait::End::timed_out) return tell();
+    const BootTime retry_until = note_outage(wait.begun);
+    if (hold_->verdict != Verdict::again) return tell();
+    const Hold::Next next = hold_->plan_next(retry_until);
+    if (next == Hold::Next::never) return tell();
+    if (next == Hold::Next::too_late) return end_late(retry_until);
+    warn_of_outage(retry_until);
+    waker_.wait_until(hold_->due);
+  }
+}
+
+// No other request is sent.  If an earlier one failed, that is the reason, and
+// not the time.
+void Mutex::Acquisition::end_unsent(Fault why) {
+  given_up_ = !hold_->failing();
+  if (why == Fault::cancelled) {
+    hold_->fail(why, "cancelled before another request was sent");
+  } else if (given_up_) {
+    hold_->fail(why, "the deadline has passed");
+  } else if (hold_->answer.fault == Fault::skewed_time) {
+    // The signature was refused for its time, which says nothing of the keys.
+    hold_->fail(Fault::timed_out, dynamodb::kNoTimeToSignAgain);
+  }
+  tell();
+}
+
+// No time is left for another request.  Waits for the rest of it.
+void Mutex::Acquisition::end_late(BootTime retry_until) {
+  const bool failed = hold_->failing();
+  waker_.wait_until(failed ? std::min(end_, retry_until) : end_);
+  given_up_ = !failed;
+  // A condition that failed is told as it is; a look, with no time to act on
+  // it, is not.
+  if (failed || hold_->answer.fault == Fault::none) {
+    return end_unsent(Fault::timed_out);
+  }
+  tell();
+}
+
+void Mutex::Acquisition::tell() {
+  result_.verdict = hold_->verdict;
+  result_.answer = std::move(hold_->answer);
 }
 
 // Makes the answer say which key the table has, if the time suffices.
@@ -271,15 +331,17 @@ void Mutex::Acquisition::explain_wrong_key() {
   const nanoseconds time = settings_.request_timeout;
   const BootTime by = std::min(end_, BootClock::now() + time);
   const RowTarget& place = settings_.place;
-  dynamodb::explain_wrong_key({*mutex_.table_.renewer, settings_.client,
+  dynamodb::explain_wrong_key({*mutex_.table_.keeper, settings_.client,
                                settings_.budget, by, &waker_, time},
                               place.table, place.key_name, place.sort_name,
                               result_.answer);
   ended();  // Sets the verdict if another thread has ended the call meanwhile.
 }
 
-// Returns until when transient errors are retried.
-BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
+// Returns until when transient errors are retried.  `begun`: when the last
+// request was begun.
+BootTime Mutex::Acquisition::note_outage(BootTime begun) {
+  const Answer& answer = hold_->answer;
   const Guard guard(mutex_.mutex_);
   Outage& outage = mutex_.outage_;
   // A request that was signed for a wrong time is signed again at once, so it
@@ -287,12 +349,8 @@ BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
   const bool says_nothing =
       answer.fault == Fault::skewed_time || answer.fault == Fault::cancelled;
   if (is_transient(answer.fault) && !says_nothing) {
-    // An error that there is no memory to remember could not be reported.
-    const bool remembered = sigv4::try_with_memory([&] {
-      if (!outage.last) outage.last = std::make_unique<Answer>();
-      answer.copy_fault_to(*outage.last);
-    });
-    if (!remembered) return BootTime::max();
+    if (!outage.last) outage.last = std::make_unique<Answer>();
+    answer.copy_fault_to(*outage.last);
     if (!outage.since) {
       outage.since = begun;
       outage.warned = false;
@@ -304,15 +362,14 @@ BootTime Mutex::Acquisition::receive(const Answer& answer, BootTime begun) {
   return patience_ends();
 }
 
-void Mutex::Acquisition::warn_of_outage(const Answer& answer, BootTime next,
-                                        BootTime retry_until) {
+void Mutex::Acquisition::warn_of_outage(BootTime retry_until) {
+  const Answer& answer = hold_->answer;
   if (once_ || !is_transient(answer.fault) || !settings_.client.log()) return;
-  const BootTime until = std::min(retry_until, end_);
   const Guard guard(mutex_.mutex_);
   Outage& outage = mutex_.outage_;
   if (!outage.since) return;
-  settings_.client.warn_of_failing(answer, *outage.since, next, until,
-                                   outage.warned);
+  settings_.client.warn_of_failing(answer, *outage.since, hold_->due,
+                                   std::min(retry_until, end_), outage.warned);
 }
 
 // Waits until the next look, or until the record seen becomes stale.  Returns
@@ -324,7 +381,7 @@ bool Mutex::Acquisition::pause() {
   BootTime until =
       add_saturating(now, polls_.next({settings_.first_poll, longest, 0.5},
                                       settings_.budget.random_share()));
-  const BootTime stale_at = mutex_.observation_.stale_at();
+  const BootTime stale_at = mutex_.table_.keeper->stale_at(settings_);
   if (stale_at > now) until = std::min(until, stale_at);
   waker_.wait_until(std::min(until, end_));
   return !ended() && !time_is_up();
@@ -337,50 +394,35 @@ bool Mutex::Acquisition::pause() {
 void Mutex::Acquisition::say_that_it_waits() {
   const RowTarget& place = settings_.place;
   if (*place.format->expressions(place.policy).wait == '\0') return;
-  std::unique_ptr<const Row> row = attempt_.front().held().lease.take_row();
-  sigv4::try_with_memory([&] {
-    for (int i = 0; i < kHoldersTold; ++i) {
-      if (row == nullptr || !missed_turns_.misses(*row)) return;
-      polls_.reset();  // Or hosts that begin to wait would get in first.
-      Request request;
-      request.verb = Request::Verb::wait;
-      request.seen = {row->uuid, row->expires};
-      sigv4::Text body;
-      write_request(place, request, body);
-      const BootTime within =
-          add_saturating(BootClock::now(), settings_.request_timeout);
-      Answer answer = mutex_.table_.renewer->carry(
-          {action_of(request.verb, place.policy), body.take(),
-           std::min(within, end_), nullptr, wanted_of(*place.format, false)},
-          waker_);
-      if (answer.fault != Fault::condition_failed) return;
-      row = std::move(reply_to(request.verb, answer, *place.format).row);
-    }
-  });
-}
-
-// What a run that did not win says of the lock.
-void Mutex::Acquisition::judge() {
-  result_.verdict = outcome_.verdict;
-  if (result_.verdict == Verdict::bad_record) {
-    result_.answer.message = attempt_.front().held().lease.row().problem;
+  std::unique_ptr<const Row> row = hold_->lease.take_row();
+  for (int i = 0; i < kHoldersTold; ++i) {
+    if (row == nullptr || !missed_turns_.misses(*row)) return;
+    polls_.reset();  // Or hosts that begin to wait would get in first.
+    Request request;
+    request.verb = Request::Verb::wait;
+    request.seen = {row->uuid, row->expires};
+    sigv4::Text body;
+    write_request(place, request, body);
+    const BootTime within =
+        add_saturating(BootClock::now(), settings_.request_timeout);
+    Answer answer = mutex_.table_.keeper->carry(
+        {action_of(request.verb, place.policy), body.take(),
+         std::min(within, end_), nullptr, wanted_of(*place.format, false)},
+        waker_);
+    if (answer.fault != Fault::condition_failed) return;
+    row = std::move(reply_to(request.verb, answer, *place.format).row);
   }
-  if (result_.verdict != Verdict::again || ended()) return;
-  // Out of time: busy if it was last seen held.
-  if (outcome_.given_up && busy_) result_.verdict = Verdict::busy;
 }
 
 void Mutex::Acquisition::become_holder() {
-  const HeldLeasePtr held = attempt_.front().held().shared_from_this();
   bool kept;
   {
     const Guard guard(mutex_.mutex_);
-    std::unique_ptr<const Row> row = held->lease.take_row();
-    const std::int64_t token = held->lease.token();
-    kept = mutex_.table_.renewer->add(*held);
+    std::unique_ptr<const Row> row = hold_->lease.take_row();
+    const std::int64_t token = hold_->lease.token();
+    kept = mutex_.table_.keeper->keep(*hold_);
     if (kept) {
-      attempt_.clear();
-      mutex_.held_ = held;
+      mutex_.held_ = std::move(hold_);
       if (settings_.place.policy.takes_by_update()) {
         mutex_.stored_row_ = std::move(row);
       }
@@ -403,9 +445,8 @@ void Mutex::Acquisition::become_holder() {
 // A take that may have been applied, or may yet be, is released in the
 // background.
 void Mutex::Acquisition::leave_nothing_behind() {
-  if (attempt_.empty()) return;
-  if (attempt_.front().needs_release()) mutex_.table_.renewer->finish(attempt_);
-  attempt_.clear();
+  if (hold_ != nullptr) mutex_.table_.keeper->leave(*hold_);
+  hold_ = nullptr;
 }
 
 // --- Mutex -------------------------------------------------------------------
@@ -413,9 +454,9 @@ void Mutex::Acquisition::leave_nothing_behind() {
 // No std::make_shared(): the list of what is stopped at exit has a weak_ptr to
 // it, which would keep its memory.
 TableState::TableState(const dynamodb::ClientOptions& options)
-    : renewer(new Renewer(options)),
-      client(renewer->client()),
-      budget(renewer->budget()) {}
+    : keeper(new Keeper(options)),
+      client(keeper->client()),
+      budget(keeper->budget()) {}
 
 void Mutex::cancel(const std::atomic<bool>* stopped) {
   const Guard guard(mutex_);
@@ -428,7 +469,7 @@ void Mutex::end() {
     queue_.end();
   }
   release(nullptr);
-  table_.renewer->silence(*settings_);
+  table_.keeper->silence(*settings_);
 }
 
 Result Mutex::lock(nanoseconds time, const std::atomic<bool>* stopped) {
@@ -445,9 +486,9 @@ Result Mutex::lock(nanoseconds time, const std::atomic<bool>* stopped) {
     result.verdict = Verdict::closed;
     return result;
   }
-  if (!table_.renewer->start_threads()) {
+  if (!table_.keeper->start_threads()) {
     result.verdict =
-        table_.renewer->is_stopping() ? Verdict::closed : Verdict::no_thread;
+        table_.keeper->is_stopping() ? Verdict::closed : Verdict::no_thread;
     return result;
   }
   Acquisition call(*this, time, stopped, *wait.waker(), result);
@@ -455,7 +496,7 @@ Result Mutex::lock(nanoseconds time, const std::atomic<bool>* stopped) {
   return result;
 }
 
-HeldLeasePtr Mutex::held() const {
+HoldPtr Mutex::held() const {
   const Guard guard(mutex_);
   return held_;
 }
@@ -472,20 +513,20 @@ const dynamodb::Item& Mutex::stored_item() const {
 }
 
 void Mutex::stop_renewing() {
-  const HeldLeasePtr held = this->held();
-  if (held != nullptr) table_.renewer->stop_renewing(*held);
+  const HoldPtr held = this->held();
+  if (held != nullptr) table_.keeper->stop_renewing(*held);
 }
 
 Result Mutex::state() const {
   Result none;
   none.verdict = Verdict::not_held;
-  const HeldLeasePtr held = this->held();
-  return held == nullptr ? none : table_.renewer->state_of(*held);
+  const HoldPtr held = this->held();
+  return held == nullptr ? none : table_.keeper->state_of(*held);
 }
 
 Result Mutex::renew(const ChangesPtr& changes) {
   Result result;
-  const HeldLeasePtr held = this->held();
+  const HoldPtr held = this->held();
   if (held == nullptr) {
     result.verdict =
         table_.waits.closed() ? Verdict::closed : Verdict::not_held;
@@ -493,8 +534,8 @@ Result Mutex::renew(const ChangesPtr& changes) {
   }
   const nanoseconds patience =
       std::max<nanoseconds>(settings_->patience, settings_->request_timeout);
-  result = table_.renewer->renew(*held, changes,
-                                 add_saturating(BootClock::now(), patience));
+  result = table_.keeper->renew(*held, changes,
+                                add_saturating(BootClock::now(), patience));
   if (result.verdict == Verdict::ours && changes) {
     const Guard guard(mutex_);
     if (held == held_) {
@@ -512,7 +553,7 @@ Result Mutex::renew(const ChangesPtr& changes) {
 // Needs no memory: the sender sends what was made when the lock was taken.
 Result Mutex::release(const ChangesPtr& changes) {
   Result none;
-  HeldLeasePtr held;
+  HoldPtr held;
   {
     // In one critical section, because a call of lock() decides by all of it.
     const Guard guard(mutex_);
@@ -524,12 +565,12 @@ Result Mutex::release(const ChangesPtr& changes) {
   }
   none.verdict = Verdict::not_held;
   if (held == nullptr) return none;
-  ReleaseWait wait = table_.renewer->release(
-      *held, changes, BootClock::now() + settings_->request_timeout);
-  if (wait.host_waits) leave_next_turn();
+  Released released = table_.keeper->release(
+      held, changes, BootClock::now() + settings_->request_timeout);
+  if (released.host_waits) leave_next_turn();
   const Guard guard(mutex_);
   queue_.pass();
-  return std::move(wait.result);
+  return std::move(released.result);
 }
 
 // Waiters look every longest_poll, if not sooner.  The random part keeps those

@@ -22,10 +22,10 @@
 #include "../dynamodb/answer.hpp"
 #include "../dynamodb/client.hpp"
 #include "../dynamodb/retry.hpp"
-#include "attempt.hpp"
+#include "hold.hpp"
+#include "keeper.hpp"
 #include "protocol.hpp"
 #include "queue.hpp"
-#include "renewer.hpp"
 #include "turns.hpp"
 
 namespace ddbmutex {
@@ -36,17 +36,15 @@ namespace lock {
 struct TableState {
   explicit TableState(const dynamodb::ClientOptions& options);
   // Waits at most two seconds for unfinished requests.
-  ~TableState() {
-    sigv4::stop(*renewer, BootClock::now() + sigv4::kStopWithin);
-  }
+  ~TableState() { sigv4::stop(*keeper, BootClock::now() + sigv4::kStopWithin); }
   TableState(const TableState&) = delete;
   TableState& operator=(const TableState&) = delete;
 
-  const std::shared_ptr<Renewer> renewer;
-  dynamodb::Client& client;  // The renewer's.
+  const std::shared_ptr<Keeper> keeper;
+  dynamodb::Client& client;  // The keeper's.
   dynamodb::RetryBudget& budget;
   // By close(), or by exit().
-  bool is_closed() const { return waits.closed() || renewer->is_stopping(); }
+  bool is_closed() const { return waits.closed() || keeper->is_stopping(); }
 
   Waits waits;
   TurnsOfOthers turns_of_others;
@@ -55,7 +53,7 @@ struct TableState {
 class Mutex {
  public:
   // The table must outlive it.
-  Mutex(TableState& table, std::shared_ptr<MutexSettings>&& settings)
+  Mutex(TableState& table, MutexSettingsPtr&& settings)
       : table_(table), settings_(std::move(settings)) {}
   // Ends waits, unlocks, and makes no more callbacks.  Waits for a callback
   // that is running, unless that callback destroys the mutex.
@@ -73,14 +71,13 @@ class Mutex {
   Result release(const ChangesPtr& changes);
   // Renews now.
   Result renew(const ChangesPtr& changes);
-  // See Renewer::stop_renewing().  Does nothing if nothing is held.
+  // See Keeper::stop_renewing().  Does nothing if nothing is held.
   void stop_renewing();
   // The verdict is `ours`, `not_held` or a loss.
   Result state() const;
 
-  // The lease of the current holder, even if it was lost; null once it is
-  // released.
-  HeldLeasePtr held() const;
+  // What is held, even if it was lost; null once it is released.
+  HoldPtr held() const;
   // What the user has stored in the row; empty if nothing is held.
   dynamodb::Item stored() const;
   // The fencing token of the lease that is held; 0 if there is none.
@@ -116,13 +113,12 @@ class Mutex {
   const dynamodb::Item& stored_item() const;  // REQUIRES: mutex_ is held.
 
   TableState& table_;
-  const std::shared_ptr<MutexSettings> settings_;
-  Observation observation_;  // Used by the thread that is first in the queue.
+  const MutexSettingsPtr settings_;
   std::atomic<std::int64_t> token_{0};
   mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   Queue queue_;
-  HeldLeasePtr held_;
+  HoldPtr held_;
   // What is stored in the row, if a take has read it or a call has changed it.
   std::unique_ptr<const Row> stored_row_;
   Outage outage_;
@@ -131,9 +127,6 @@ class Mutex {
   // ask reports that.
   bool found_held_ = false;
 };
-
-// `now + by`, but at most BootTime::max().
-BootTime add_saturating(BootTime now, std::chrono::nanoseconds by);
 
 }  // namespace lock
 }  // namespace v0

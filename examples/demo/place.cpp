@@ -151,7 +151,7 @@ void Place::delete_table() {
   do {  // One that is still being made is not deleted yet.
     if (answer.fault != dynamodb::Fault::none) poll(nullptr, 0, 500);
     answer = dynamodb::ask(
-        {*state.renewer, state.client, state.budget, end, &waker},
+        {*state.keeper, state.client, state.budget, end, &waker},
         dynamodb::Action::delete_table, "{\"TableName\":\"" + table_ + "\"}");
   } while (answer.fault == dynamodb::Fault::table_in_use);
   if (answer.fault == dynamodb::Fault::none) return;

@@ -9,15 +9,17 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "ddbmutex/dynamodb/retry.hpp"
-#include "ddbmutex/lock/attempt.hpp"
-#include "ddbmutex/lock/leases.hpp"
-#include "ddbmutex/lock/pace.hpp"
+#include "ddbmutex/lock/hold.hpp"
+#include "ddbmutex/lock/holds.hpp"
+#include "ddbmutex/lock/lines.hpp"
 #include "ddbmutex/lock/queue.hpp"
 #include "sigv4/backoff.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -133,7 +135,7 @@ BOOST_AUTO_TEST_CASE(empty_budget_holds_back_a_take) {
   BOOST_TEST(party.budget.draw(500));
   server.script(failure(500, "InternalServerError"));
   const Stopwatch watch;
-  BOOST_TEST(party.run(Call::take, 2s) == "again");
+  BOOST_TEST(party.take(2s) == "again");
   BOOST_TEST(watch.ms() >= 2000);  // Not retried before its deadline.
   BOOST_TEST(actions(server) == "PutItem");
 }
@@ -166,9 +168,8 @@ BOOST_AUTO_TEST_CASE(look_that_is_given_up_is_ended) {
   ScriptedServer server([](const SeenRequest&) { return hanging(); });
   Party party(new_at(server));
   const int tokens = party.budget.tokens();
-  BOOST_TEST(party.run(Call::take, 2s) == "again");
+  BOOST_TEST(party.take(2s) == "again");
   BOOST_TEST(actions(server) == "GetItem");
-  BOOST_TEST(party.given_up);
   BOOST_TEST(party.fault() == "timed_out");
   BOOST_TEST(party.answer.message != "no answer yet");  // Of what goes on.
   BOOST_TEST(party.budget.tokens() == tokens);          // Nothing was retried.
@@ -222,27 +223,51 @@ BOOST_AUTO_TEST_CASE(date_of_a_captive_portal_is_not_believed) {
 BOOST_AUTO_TEST_CASE(claims_are_checked_while_no_other_thread_uses_them) {
   ScriptedServer server;
   Party party(at(server));
-  lock::Leases leases(party.client, party.budget);
-  lock::Leases::Guard guard(leases.mutex);
-  Aside checks([&] { leases.check_clock(); });
+  lock::Holds holds(party.client, party.budget);
+  lock::Holds::Guard guard(holds.mutex);
+  Aside checks([&] { holds.check_clock(); });
   BOOST_TEST(checks.rests());
   BOOST_TEST(!checks.done());
   guard.unlock();
   BOOST_TEST(checks.thrown() == "none");
 }
 
-// --- One run after another ---------------------------------------------------
+// Two requests were stamped in the same moment.
+BOOST_AUTO_TEST_CASE(claims_that_end_together_are_checked_once) {
+  ScriptedServer server;
+  Party party(at(server));
+  lock::Holds holds(party.client, party.budget);
+  const BootTime now = BootClock::now();
+  for (int i = 0; i < 2; ++i) {
+    auto settings =
+        std::make_shared<lock::MutexSettings>(party.client, party.budget);
+    settings->ttl = 60s;
+    const lock::HoldPtr hold = holds.make(settings);
+    const auto clock = party.client.clock();
+    hold->lease.next(Call::take, now, clock, settings->observation);
+    lock::Reply reply;
+    reply.outcome = lock::Reply::Outcome::done;
+    reply.received = BootClock::now();
+    BOOST_TEST_REQUIRE(word(hold->lease.receive(std::move(reply), clock,
+                                                settings->observation)) ==
+                       "ours");
+    holds.keep(*hold);
+  }
+  Aside checks([&] { holds.check_clock(); });
+  BOOST_TEST(checks.ends());
+}
 
-BOOST_AUTO_TEST_CASE(next_run_of_an_attempt_forgets_the_last_outcome) {
+// --- One call after another --------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(next_call_forgets_how_the_last_one_ended) {
   ScriptedServer server;
   server.script(failure(400, "AccessDeniedException"));
   Party party(at(server));
   BOOST_TEST(party.take() == "again");
   BOOST_TEST(party.fault() == "access_denied");
-  BOOST_TEST(party.run(Call::take, -1ms) == "again");
+  BOOST_TEST(party.take(1ns) == "again");
   BOOST_TEST(party.fault() == "timed_out");
   BOOST_TEST(party.answer.message == "the deadline has passed");
-  BOOST_TEST(party.given_up);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -505,11 +530,11 @@ BOOST_AUTO_TEST_CASE(renewals_and_releases_are_retried_in_the_time_left) {
         std::tuple(Call::renew, Fault::server_failure, 2),
         std::tuple(Call::release, Fault::throttled, 2)}) {
     RetryBudget budget;
-    lock::Pace pace(budget, call);
+    lock::Series series(budget, call);
     const auto asked = failed(fault, 1h);
-    BOOST_TEST((pace.delay(asked, 8s) == nanoseconds(8s) / part));
-    BOOST_TEST((pace.delay(asked, 1ms) == 5ms));
-    BOOST_TEST((pace.delay(asked, 24h * 366).value_or(0ms) <= 10s));
+    BOOST_TEST((series.delay(asked, 8s) == nanoseconds(8s) / part));
+    BOOST_TEST((series.delay(asked, 1ms) == 5ms));
+    BOOST_TEST((series.delay(asked, 24h * 366).value_or(0ms) <= 10s));
   }
 }
 

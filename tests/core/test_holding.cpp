@@ -108,6 +108,17 @@ BOOST_AUTO_TEST_CASE(changes_are_made_once) {
 
 // --- Automatically -----------------------------------------------------------
 
+BOOST_AUTO_TEST_CASE(renewal_that_hangs_is_given_up_in_time_for_another) {
+  Held it;
+  it.options.renew_after = 50ms;
+  it.options.request_timeout = 200ms;
+  it.gate.once("UpdateItem", Gate::held());
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() >= 2; }));
+  it.gate.server().release();
+}
+
 // The first is due after 12 hours, the second 5 minutes later.  A third, which
 // is renewed all the time, has the Table look what is due.
 BOOST_AUTO_TEST_CASE(renewal_that_is_nearly_due_goes_along_with_one_that_is) {

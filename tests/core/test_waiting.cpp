@@ -14,8 +14,8 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/hold.hpp"
 #include "ddbmutex/lock/mutex.hpp"
-#include "ddbmutex/lock/pace.hpp"
 #include "sigv4/keys/credentials.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
@@ -159,12 +159,12 @@ std::int64_t longest_delay_ms(nanoseconds left,
   nanoseconds longest{0};
   for (int i = 0; i < 20; ++i) {
     ddbmutex::dynamodb::RetryBudget budget;
-    ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::take);
+    ddbmutex::lock::Series series(budget, ddbmutex::lock::Call::take);
     for (int failed = 0; failed < 8; ++failed) {
-      pace.delay(failed_in(1ms), 1h);
+      series.delay(failed_in(1ms), 1h);
     }
     for (int more = 0; more < 20; ++more) {
-      longest = std::max(longest, pace.delay(answer, left).value_or(1h));
+      longest = std::max(longest, series.delay(answer, left).value_or(1h));
     }
   }
   return longest / 1ms;
@@ -454,6 +454,33 @@ BOOST_AUTO_TEST_CASE(close_reports_a_loss_that_was_not_noticed) {
   BOOST_TEST(is_free(gate.engine(), all[1]->name()));
 }
 
+// There are more than may be in flight, and the table ends before the last one
+// has room.
+BOOST_AUTO_TEST_CASE(release_that_was_never_sent_has_released_nothing) {
+  constexpr int kReleasing = 32;
+  ScriptedServer server([](const SeenRequest& request) {
+    return action_of(request) == "DeleteItem" ? hanging() : Reply{};
+  });
+  lock::TableState table = table_of(server);
+  std::vector<std::unique_ptr<lock::Mutex>> all;
+  for (int i = 0; i <= kReleasing; ++i) {
+    const std::string name = "x" + std::to_string(i);
+    all.push_back(std::make_unique<lock::Mutex>(
+        table, settings_of(table, name.c_str(), 10min)));
+    BOOST_TEST_REQUIRE(is_taken(*all.back()));
+  }
+  std::vector<lock::Released> left;
+  Aside closing([&] { left = table.keeper->release_all(BootTime::max()); });
+  BOOST_TEST_REQUIRE(
+      eventually([&] { return count_of(server, "DeleteItem") == kReleasing; }));
+  table.keeper->tell_to_stop(BootTime{});
+  BOOST_TEST_REQUIRE(closing.ends());
+  for (const lock::Released& one : left) {
+    BOOST_TEST((one.result.verdict == lock::Verdict::again));
+  }
+  server.release();
+}
+
 // --- What a callback may do --------------------------------------------------
 
 namespace {
@@ -490,7 +517,7 @@ BOOST_AUTO_TEST_CASE(callbacks_that_a_callback_destroys_may_use_the_table) {
   std::optional<Aside> asking;
   auto heard = std::make_shared<Heard>();
   heard->when_gone = [&] {
-    asking.emplace([&] { table.renewer->held_count(); });
+    asking.emplace([&] { table.keeper->held_count(); });
     answered = asking->ends();
     gone.set();
   };
@@ -502,6 +529,34 @@ BOOST_AUTO_TEST_CASE(callbacks_that_a_callback_destroys_may_use_the_table) {
   BOOST_TEST_REQUIRE(is_taken(mutex));
   BOOST_TEST(gone.wait());
   BOOST_TEST(answered);
+}
+
+// The thread that would report that the lease is over is in a callback.
+BOOST_AUTO_TEST_CASE(renewal_by_a_call_ends_with_its_lease_amid_a_callback) {
+  ScriptedServer server([](const SeenRequest& request) {
+    return action_of(request) == "UpdateItem" ? hanging() : Reply{};
+  });
+  lock::TableState table = table_of(server);
+  Event lost, go_on;
+  const auto heard = std::make_shared<Heard>();
+  heard->when_lost = [&] {
+    lost.set();
+    while (!go_on.wait()) {
+    }
+  };
+  lock::Mutex other(table, short_lease(table, "other", heard));
+  BOOST_TEST_REQUIRE(is_taken(other));
+  BOOST_TEST(lost.wait());
+  auto settings = settings_of(table, "x", 5s);
+  settings->request_timeout = kPlenty;
+  lock::Mutex mutex(table, std::move(settings));
+  BOOST_TEST(is_taken(mutex));
+  const Stopwatch watch;
+  const auto result = mutex.renew(nullptr);
+  BOOST_TEST((result.verdict == lock::Verdict::expired));
+  BOOST_TEST((watch.time() < kPlenty));
+  go_on.set();
+  server.release();
 }
 
 // A callback ends another mutex that is lost as well, and then joins a thread

@@ -57,7 +57,7 @@ struct Host {
                max_answer}) {}
 
   CallContext context() {
-    return {*table.renewer, table.client, table.budget, BootClock::now() + time,
+    return {*table.keeper, table.client, table.budget, BootClock::now() + time,
             &waker};
   }
   // What is read is added to `items`, as long as the answer is true.

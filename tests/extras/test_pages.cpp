@@ -671,6 +671,39 @@ BOOST_AUTO_TEST_CASE(tables_of_files_name_every_file_and_no_other) {
 
 // --- The code ----------------------------------------------------------------
 
+BOOST_AUTO_TEST_CASE(picture_of_the_phases_is_that_of_the_code) {
+  const std::string page = read_file(kLock);
+  const std::string header = read_file("ddbmutex/lock/hold.hpp");
+  const std::string code = read_file("ddbmutex/lock/holds.cpp");
+  const std::size_t begin = header.find("enum class Phase {");
+  BOOST_TEST_REQUIRE(begin != header.npos);
+  const std::string phases =
+      header.substr(begin, header.find("};", begin) - begin);
+  std::set<std::string> drawn, listed, reached, in_code;
+  for (const auto& [pattern, found] :
+       {std::pair("^  (\\w+) --> ", &drawn), {"--> (\\w+) : ", &reached}}) {
+    for (const std::string& phase : all_matches(page, pattern)) {
+      found->insert(phase);
+    }
+  }
+  for (const std::string& phase : all_matches(phases, "^ +(\\w+),")) {
+    in_code.insert(phase);
+  }
+  for (const std::string& phase : all_matches(page, "^\\| `(\\w+)` \\|")) {
+    if (in_code.count(phase) == 1) listed.insert(phase);
+  }
+  BOOST_TEST(drawn == in_code, boost::test_tools::per_element());
+  BOOST_TEST(listed == in_code, boost::test_tools::per_element());
+  BOOST_TEST(reached == in_code, boost::test_tools::per_element());
+  // Each arrow is a function.
+  for (const std::string& arrow :
+       all_matches(page, "^  \\w+ --> \\w+ : (.*)$")) {
+    for (const std::string& function : all_matches(arrow, "(\\w+)[(][)]")) {
+      BOOST_TEST(code.find(" Holds::" + function + "(") != code.npos, function);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(usage_is_that_of_the_header_and_of_an_example) {
   const std::string shown = between(read_file(kReadme), "```cpp\n", "```\n");
   const std::string header =

@@ -19,7 +19,7 @@
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/clock.hpp"
 #include "ddbmutex/dynamodb/retry.hpp"
-#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/hold.hpp"
 #include "ddbmutex/lock/protocol.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys/keys.hpp"
@@ -117,9 +117,8 @@ BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
   settings.url = server.url();
   Party party(settings);
   BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(party.run(Party::Call::release, 1h) == "released");
-  party.held = std::make_shared<ddbmutex::lock::HeldLease>(party.holder);
-  BOOST_TEST(party.run(Party::Call::take, -1ms) == "again");
+  BOOST_TEST(party.release() == "released");
+  BOOST_TEST(party.take(1ns) == "again");
   BOOST_TEST(party.fault() == "timed_out");
   party.ask_the_time();  // The sender is past that take.
   BOOST_TEST(actions(server) == "PutItem DeleteItem");
@@ -128,10 +127,10 @@ BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
 // The answers themselves call for the next request.
 BOOST_AUTO_TEST_CASE(engine_that_contradicts_itself_is_soon_asked_with_pauses) {
   ddbmutex::dynamodb::RetryBudget budget;
-  ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::release);
+  ddbmutex::lock::Series series(budget, ddbmutex::lock::Call::release);
   int at_once = 0;
   for (int i = 0; i < 50; ++i) {
-    const auto delay = pace.delay(ddbmutex::dynamodb::Answer(), 1h);
+    const auto delay = series.delay(ddbmutex::dynamodb::Answer(), 1h);
     BOOST_TEST_REQUIRE(delay.has_value());
     if (delay->count() == 0) ++at_once;
   }

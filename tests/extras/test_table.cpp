@@ -455,7 +455,7 @@ BOOST_AUTO_TEST_CASE(passing_state_that_lasts_is_told_at_the_deadline) {
     ddbmutex::sigv4::CallWaker waker;
     const TableOptions options = table_options(server);
     const auto outcome = ddbmutex::detail::create_table(
-        {*state.renewer, state.client, state.budget,
+        {*state.keeper, state.client, state.budget,
          ddbmutex::BootClock::now() + 300ms, &waker},
         options, {});
     if (outcome.answer.table == nullptr) continue;  // No answer in that time.
@@ -673,6 +673,35 @@ BOOST_DATA_TEST_CASE(list_ends_when_it_is_told_to, kEngines, kind) {
     return force_unlock(*table, table->inspect(info.name));
   });
   BOOST_TEST(names(listed(*own.table)) == "");
+}
+
+// Each has a caller that waits for it.
+BOOST_AUTO_TEST_CASE(locks_are_renewed_and_released_while_many_lists_hang) {
+  constexpr int kLists = 64;
+  Gate gate;
+  gate.always("Scan", Gate::fails_late());
+  const auto table = table_at(gate);
+  std::vector<std::unique_ptr<Aside>> lists;
+  for (int i = 0; i < kLists; ++i) {
+    lists.push_back(std::make_unique<Aside>([&] { listed(*table); }));
+  }
+  BOOST_TEST(
+      eventually([&] { return count_of(gate.server(), "Scan") >= kLists; }));
+  Told told;
+  Options options = on_table(table, 20min);
+  options.renew_after = 50ms;
+  options.on_lost = [&](Loss why) { told.add(name_of(why)); };
+  DdbMutex first(fresh_name(), options), second(fresh_name(), options);
+  for (DdbMutex* mutex : {&first, &second}) mutex->lock();
+  BOOST_TEST(eventually([&] { return table->stats().update_item >= 6; }));
+  for (DdbMutex* mutex : {&first, &second}) {
+    BOOST_TEST(mutex->owns_lock());
+    BOOST_TEST(thrown_by([&] { mutex->release(); }) == "none");
+  }
+  BOOST_TEST(told.text() == "");
+  table->close(0s);  // Ends the calls.
+  gate.server().release();
+  for (const auto& list : lists) BOOST_TEST(list->ends());
 }
 
 // `patience` is for each request.

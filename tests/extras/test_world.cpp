@@ -48,7 +48,7 @@ struct Found {
   const char* what;
 };
 constexpr Found kFound[] = {
-    {"184", "freed-by-force-for-ever",
+    {"19", "freed-by-force-for-ever",
      "who was freed by force before it heard of its take waited for ever"},
     {"6", "written-before-the-key-was-read",
      "a table with another key let two in"},
@@ -57,7 +57,7 @@ constexpr Found kFound[] = {
     {"33", "stamped-after-a-long-silence",
      "a lease that was stored after a long silence ended minutes late"},
     {"30", "any-of-no-deadline", "a large table was read for too long"},
-    {"8", "refused-write-waits-for-a-renewal",
+    {"1050", "refused-write-waits-for-a-renewal",
      "a lock was owned that a guarded write had found lost"},
     {"2", "callback-waits-for-itself", "a callback waited for its own process"},
 };

@@ -105,7 +105,7 @@ std::vector<std::string> Tables::names() const {
 
 Answer Tables::ask(Action action, const One& table,
                    std::chrono::nanoseconds within) {
-  return ddbmutex::dynamodb::ask({*state_.renewer, state_.client, state_.budget,
+  return ddbmutex::dynamodb::ask({*state_.keeper, state_.client, state_.budget,
                                   BootClock::now() + within, &waker_},
                                  action, body_of(table.name), nullptr,
                                  ddbmutex::dynamodb::read_table);
@@ -136,7 +136,7 @@ void Tables::make() {
 // Sent once: if it were sent again, the answer could not tell whether the table
 // is ours.
 Answer Tables::create_once(const One& table) {
-  return state_.renewer->carry(
+  return state_.keeper->carry(
       {Action::create_table,
        body_of(table.name,
                R"(,"BillingMode":"PAY_PER_REQUEST",)" + schema_of(table.key)),

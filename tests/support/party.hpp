@@ -10,12 +10,10 @@
 
 #include "ddbmutex/dynamodb/client.hpp"
 #include "ddbmutex/dynamodb/retry.hpp"
-#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/hold.hpp"
 #include "ddbmutex/lock/mutex.hpp"
-#include "ddbmutex/lock/protocol.hpp"
 #include "ddbmutex/lock/requests.hpp"
 #include "ddbmutex/lock/row.hpp"
-#include "ddbmutex/lock/take.hpp"
 #include "tests/support/body_of.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -39,54 +37,32 @@ struct PartySettings {
 
 class Party {
  public:
-  using Call = ddbmutex::lock::Call;
-
   explicit Party(const PartySettings& settings)
       : table({tests::target_at(settings.url, settings.region),
                settings.keys ? tests::given_keys(signing_keys(*settings.keys))
                              : tests::given_keys({}),
                {}}),
         place{settings.table, settings.key, settings.owner},
-        holder(
-            std::make_shared<ddbmutex::lock::MutexSettings>(client, budget)) {
-    holder->place = place;
-    holder->ttl = settings.ttl;
-    holder->request_timeout = settings.request_timeout;
-    table.renewer->start_threads();
+        mutex(table, settings_of(settings)) {
+    table.keeper->start_threads();
     if (settings.knows_the_time) ask_the_time();
-    held = std::make_shared<ddbmutex::lock::HeldLease>(holder);
   }
   // Sends nothing.
-  ~Party() {
-    ddbmutex::sigv4::stop(*table.renewer, ddbmutex::BootTime{});
-    table.renewer->release(*held, nullptr, ddbmutex::BootTime{});
-  }
+  ~Party() { ddbmutex::sigv4::stop(*table.keeper, ddbmutex::BootTime{}); }
 
-  std::string run(Call call, std::chrono::nanoseconds time) {
-    const ddbmutex::BootTime deadline = ddbmutex::BootClock::now() + time;
-    switch (call) {
-      case Call::take:
-        return take(deadline);
-      case Call::renew:
-        return said(table.renewer->renew(*held, nullptr, deadline));
-      case Call::release:
-        break;
-    }
-    return said(table.renewer->release(*held, nullptr, deadline).result);
+  std::string take(std::chrono::nanoseconds time = kPlenty) {
+    return said(mutex.lock(time, nullptr));
   }
+  std::string renew() { return said(mutex.renew(nullptr)); }
+  std::string release() { return said(mutex.release(nullptr)); }
   void ask_the_time() {
     using ddbmutex::dynamodb::Action;
     ddbmutex::lock::RowTarget nobodys = place;
     nobodys.key = kAsksTheTime;
-    table.renewer->carry({Action::get_item, tests::body_of(nobodys, {}),
-                          ddbmutex::BootClock::now() + kPlenty},
-                         waker);
-  }
-  std::string take() { return run(Call::take, kPlenty); }
-  std::string renew() { return run(Call::renew, kPlenty); }
-
-  bool holds() const {
-    return ddbmutex::BootClock::now() < held->lease.claim_end();
+    ddbmutex::sigv4::CallWaker waker;
+    table.keeper->carry({Action::get_item, tests::body_of(nobodys, {}),
+                         ddbmutex::BootClock::now() + kPlenty},
+                        waker);
   }
   std::string fault() const { return word(answer.fault); }
 
@@ -94,37 +70,22 @@ class Party {
   ddbmutex::dynamodb::Client& client = table.client;
   ddbmutex::dynamodb::RetryBudget& budget = table.budget;
   const ddbmutex::lock::RowTarget place;
-  const std::shared_ptr<ddbmutex::lock::MutexSettings> holder;
-  ddbmutex::lock::HeldLeasePtr held;
-  ddbmutex::lock::Observation observation;
-  ddbmutex::sigv4::CallWaker waker;
   ddbmutex::dynamodb::Answer answer;  // The last.
-  // Of the last take: nothing had failed, and its time was up.
-  bool given_up = false;
 
  private:
-  std::string take(ddbmutex::BootTime deadline) {
-    using ddbmutex::dynamodb::Answer;
-    const auto always = [](const Answer&, ddbmutex::BootTime) {
-      return ddbmutex::BootTime::max();
-    };
-    const auto nothing = [](const Answer&, ddbmutex::BootTime) {};
-    ddbmutex::lock::OneAttempt one;
-    one.emplace_back(Call::take, *held, &observation);
-    ddbmutex::lock::Outcome outcome =
-        ddbmutex::lock::Taking(*table.renewer, deadline, waker)
-            .run(one, always, nothing);
-    if (outcome.verdict == ddbmutex::lock::Verdict::ours) {
-      table.renewer->add(*held);
-    }
-    given_up = outcome.given_up;
-    answer = std::move(outcome.answer);
-    return word(outcome.verdict);
+  ddbmutex::lock::MutexSettingsPtr settings_of(const PartySettings& settings) {
+    auto its = std::make_shared<ddbmutex::lock::MutexSettings>(client, budget);
+    its->place = place;
+    its->ttl = settings.ttl;
+    its->request_timeout = settings.request_timeout;
+    return its;
   }
   std::string said(ddbmutex::lock::Result&& result) {
     answer = std::move(result.answer);
     return word(result.verdict);
   }
+
+  ddbmutex::lock::Mutex mutex;
 };
 
 }  // namespace tests

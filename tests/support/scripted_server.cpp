@@ -116,6 +116,14 @@ std::string text_of(const Reply& reply, int number) {
   return text + body.substr(0, reply.cut_body_at.value_or(body.size()));
 }
 
+// What has no end is sent so often, unless the connection ends before.
+constexpr int kEndless = 1 << 20;
+
+std::string endless_of(const Reply& reply) {
+  return reply.endless_headers ? "X-Filler: " + std::string(80, 'x') + "\r\n"
+                               : reply.endless;
+}
+
 void reset_on_close(int fd) {
   const linger at_once = {1, 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -269,7 +277,8 @@ class ScriptedServer::Connection {
   bool greet();
   bool send_stray(const std::string& text);
   bool answer(const Reply& reply, const SeenRequest& request);
-  void send_headers_without_end();
+  void send_without_end(const std::string& text);
+  void send_key_updates_without_end();
   void set_idle(bool idle);
   void close_down(Ending ending);
 
@@ -313,6 +322,7 @@ bool ScriptedServer::Connection::greet() {
 
 bool ScriptedServer::Connection::handshake() {
   if (server_.tls_ == nullptr) return true;
+  if (!server_.may_handshake()) return false;
   ssl_ = SSL_new(server_.tls_->context);
   SSL_set_fd(ssl_, fd_);
   return SSL_accept(ssl_) == 1;
@@ -391,13 +401,18 @@ bool ScriptedServer::Connection::send_all(std::string_view text) {
 bool ScriptedServer::Connection::answer(const Reply& reply,
                                         const SeenRequest& request) {
   if (reply.silent) return true;
+  const std::string endless = endless_of(reply);
+  const bool ends = endless.empty() && !reply.endless_key_updates;
   // Before the answer is out: whoever has it may call end_idle().
-  set_idle(reply.ending == Ending::keep && !reply.endless_headers);
+  set_idle(reply.ending == Ending::keep && ends);
+  if (reply.endless_key_updates) {
+    send_key_updates_without_end();
+    return false;
+  }
   if (!send_all(text_of(reply, request.number))) return false;
   if (!reply.stray.empty()) return send_stray(reply.stray);
-  if (!reply.endless_headers) return true;
-  send_headers_without_end();
-  return false;
+  if (!ends) send_without_end(endless);
+  return ends;
 }
 
 bool ScriptedServer::Connection::send_stray(const std::string& text) {
@@ -410,10 +425,15 @@ bool ScriptedServer::Connection::send_stray(const std::string& text) {
   return true;
 }
 
-void ScriptedServer::Connection::send_headers_without_end() {
-  constexpr int kMost = 1 << 20;
-  const std::string line = "X-Filler: " + std::string(80, 'x') + "\r\n";
-  for (int sent = 0; sent < kMost && send_all(line); ++sent) continue;
+void ScriptedServer::Connection::send_without_end(const std::string& text) {
+  for (int sent = 0; sent < kEndless && send_all(text); ++sent) continue;
+}
+
+void ScriptedServer::Connection::send_key_updates_without_end() {
+  for (int sent = 0; sent < kEndless; ++sent) {
+    SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+    if (SSL_do_handshake(ssl_) != 1) return;
+  }
 }
 
 void ScriptedServer::Connection::close_down(Ending ending) {
@@ -457,6 +477,18 @@ ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door)
 void ScriptedServer::greet(std::string greeting) {
   const std::lock_guard<std::mutex> guard(mutex_);
   greeting_ = std::move(greeting);
+}
+
+void ScriptedServer::hold_handshakes() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  holds_handshakes_ = true;
+}
+
+// False once the server is stopping.
+bool ScriptedServer::may_handshake() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return stopping_ || !holds_handshakes_; });
+  return !stopping_;
 }
 
 void ScriptedServer::open() {

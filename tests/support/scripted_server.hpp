@@ -93,7 +93,9 @@ struct Reply {
   std::string raw;      // Sent as it stands, instead of an answer.
   bool chunked = false;
   bool endless_headers = false;  // Practically.
-  std::string stray;             // Sent behind it once send_stray() is called.
+  std::string endless;  // Sent behind it again and again, also practically.
+  bool endless_key_updates = false;  // Of TLS 1.3, instead of an answer.
+  std::string stray;  // Sent behind it once send_stray() is called.
   std::optional<std::size_t> cut_body_at;  // Only so many bytes of the body.
 
   Ending ending = Ending::keep;  // After all that.
@@ -133,6 +135,8 @@ class ScriptedServer {
   // Each connection accepted from now on is sent this text before anything is
   // read from it.
   void greet(std::string greeting);
+  // No TLS handshake that begins from now on is answered.
+  void hold_handshakes();
   // Listens from now on.  REQUIRES: the door is shut.
   void open();
   // Lets go what hangs now.
@@ -160,6 +164,7 @@ class ScriptedServer {
   void join_ended(bool all);
   Reply reply_to(SeenRequest request, SeenRequest* seen);
   bool wait_before(const Reply& reply);
+  bool may_handshake();
   bool wait_for_stray();
   void note_stray();
   Reply ask(const Handler& handler, const SeenRequest& request);
@@ -181,6 +186,7 @@ class ScriptedServer {
   int strays_let_go_ = 0;                               // GUARDED_BY(mutex_)
   int strays_sent_ = 0;                                 // GUARDED_BY(mutex_)
   std::string greeting_;                                // GUARDED_BY(mutex_)
+  bool holds_handshakes_ = false;                       // GUARDED_BY(mutex_)
   bool stopping_ = false;                               // GUARDED_BY(mutex_)
 };
 

@@ -20,6 +20,9 @@ constexpr nanoseconds kAgreement = milliseconds(250);
 constexpr nanoseconds kSignaturesLast = std::chrono::minutes(4);
 
 constexpr std::int64_t kBytesLeftBehind = 16 * 1024;
+// The list of what exit() stops is made anew, and the old one forgotten,
+// whenever another program of this process comes between two tables.
+constexpr std::int64_t kBytesOfATable = 300;
 
 // "The last destructor waits for that, for two seconds at most."
 constexpr nanoseconds kDestructorsWait = seconds(2);
@@ -232,7 +235,10 @@ void Judge::program_over(Process& process, std::int64_t bytes_before,
     wrong("a request is sent when all is destroyed", process.name);
   }
   const std::int64_t left = process.bytes - bytes_before;
-  if (left > kBytesLeftBehind && !busy) {
+  const auto tables = std::count_if(
+      tables_.begin(), tables_.end(),
+      [&](const WatchedTable& table) { return table.process == &process; });
+  if (left > kBytesLeftBehind + tables * kBytesOfATable && !busy) {
     wrong("memory is left behind",
           process.name + ": " + std::to_string(left) + " bytes");
   }

@@ -36,8 +36,12 @@ bool Judge::is_possible_of_system(const Call& call,
   if (code == std::errc::not_enough_memory) return memory_fails_;
   if (code.category() != std::generic_category()) return false;
   if (code == std::errc::resource_deadlock_would_occur) {
+    // If calls may return late, the program does not know which thread was the
+    // last to lock it.
+    const bool unsure = !prompt() && call.mutex->locked > 0;
     return call.for_ever && !call.any_of &&
-           (call.in_callback || call.again || is_being_unlocked(call.mutex));
+           (call.in_callback || call.again || unsure ||
+            is_being_unlocked(call.mutex));
   }
   // "cannot start a thread".
   return code == std::errc::resource_unavailable_try_again && memory_fails_;

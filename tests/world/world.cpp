@@ -48,7 +48,7 @@ constexpr nanoseconds kLongestWakeUp = microseconds(50);
 constexpr nanoseconds kLongestThaw = milliseconds(1);
 constexpr std::int64_t kBillion = 1'000'000'000;
 // Many times the steps of a life in which nothing goes wrong.
-constexpr std::uint64_t kMostSteps = 10'000'000;
+constexpr std::uint64_t kMostSteps = 60'000'000;
 
 World* the_world = nullptr;
 

@@ -1,14 +1,12 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Keeps the leases of a table: renews them in time, reports danger and losses,
-// and finishes what callers abandoned.
-//
-// This class has the calls.  The work is done by two threads, the Sender and
-// the Notifier, which are started when they are first needed.
+// What mutexes, and the table itself, ask of the table's two threads: to take,
+// renew and release locks, and to send other requests.  The calls wait here.
+// The work is done by the Sender and the Notifier.
 //
 // Thread safety: any thread may call any public member.
-#ifndef DDBMUTEX_RENEWER_HPP
-#define DDBMUTEX_RENEWER_HPP
+#ifndef DDBMUTEX_KEEPER_HPP
+#define DDBMUTEX_KEEPER_HPP
 
 #include <pthread.h>
 
@@ -20,8 +18,8 @@
 #include "../../sigv4/thread.hpp"
 #include "../dynamodb/client.hpp"
 #include "../dynamodb/retry.hpp"
-#include "attempt.hpp"
-#include "leases.hpp"
+#include "hold.hpp"
+#include "holds.hpp"
 #include "notifier.hpp"
 #include "protocol.hpp"
 #include "sender.hpp"
@@ -30,14 +28,21 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-class Renewer : public sigv4::Stoppable,
-                public dynamodb::Carrier,
-                public std::enable_shared_from_this<Renewer> {
+// A lock that close() has released, or not: then the result says why.
+struct Released {
+  HoldPtr hold;
+  Result result;
+  bool host_waits = false;  // See Lease::waited_for().
+};
+
+class Keeper : public sigv4::Stoppable,
+               public dynamodb::Carrier,
+               public std::enable_shared_from_this<Keeper> {
  public:
   // REQUIRES: a shared_ptr owns it, because its threads own it, too.
-  explicit Renewer(const dynamodb::ClientOptions& options);
-  Renewer(const Renewer&) = delete;
-  Renewer& operator=(const Renewer&) = delete;
+  explicit Keeper(const dynamodb::ClientOptions& options);
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
 
   // Used by all mutexes of the table.
   dynamodb::Client& client() { return client_; }
@@ -56,57 +61,59 @@ class Renewer : public sigv4::Stoppable,
 
   dynamodb::Answer carry(dynamodb::PlainRequest&& request,
                          sigv4::CallWaker& waker) override;
-  // Sends the next request of a take and waits for its answer.  Soon after the
-  // deadline, or when the waker is woken, the attempt is left to the sender
-  // with its request; then the list is empty.  REQUIRES: there is an attempt;
-  // the threads are started.
-  void carry(OneAttempt& one, BootTime deadline, sigv4::CallWaker& waker,
-             TakeWait& wait);
 
-  // Renews the lease and watches its end until release().  Returns false after
-  // release_all(); then the lease is unchanged.  REQUIRES: the lease was
-  // granted; the threads are started.
-  bool add(HeldLease& held);
+  // --- Takes.  REQUIRES: the threads are started.  ---------------------------
+
+  HoldPtr make(const MutexSettingsPtr& settings) {
+    return holds_.make(settings);
+  }
+  // Sends the next request and waits for its answer.  If the deadline comes or
+  // the waker is woken first, the Hold is left to the sender, with a request
+  // that is in flight.  The wait says how it ended.
+  void ask(Hold& hold, Wait& wait, BootTime deadline, sigv4::CallWaker& waker);
+  // The lock is the caller's.  Does nothing, and returns false, once
+  // release_all() was called.  REQUIRES: it was granted.
+  bool keep(Hold& hold);
+  // The caller gives up: what the take may have got is released.  Does nothing
+  // if the Hold was left to the sender, or is held.
+  void leave(Hold& hold);
+  // When the record that takes of this mutex have seen becomes stale.
+  BootTime stale_at(const MutexSettings& settings) const;
+
+  // --- While it is held.  ----------------------------------------------------
 
   // Renews the lease now, with these changes (may be null).  The verdict is
   // `ours`, `not_held`, a loss or `again`.  Retries after transient errors
-  // until the deadline, or until the lease is over.
-  Result renew(HeldLease& held, const ChangesPtr& changes, BootTime deadline);
+  // until the deadline, or until the claim has ended.
+  Result renew(Hold& hold, const ChangesPtr& changes, BootTime deadline);
   // From now on only renew() renews the lease.
-  void stop_renewing(HeldLease& held);
-
+  void stop_renewing(Hold& hold);
   // DynamoDB has refused a write whose condition is that we hold the lock.
   // Renews now to learn how it was lost.  If no answer comes by the deadline,
   // it counts as taken.  The verdict is a loss, `not_held`, or `ours` if the
   // renewal has succeeded.
-  Result confirm_loss(HeldLease& held, BootTime deadline);
-
+  Result confirm_loss(Hold& hold, BootTime deadline);
   // The verdict is `ours`, `not_held` or a loss, which is final.
-  Result state_of(HeldLease& held);
+  Result state_of(Hold& hold);
+
+  // --- Its end.  -------------------------------------------------------------
 
   // Ends the claim, releases the lock with these changes (may be null), and
   // waits for that until the deadline.  After it the release goes on in the
   // background, until the lease is over.  The verdict is `released`, `not_held`
   // if it was released before, a loss, `again`, or `closed` once exit() has
   // ended the threads.  Needs no memory.
-  ReleaseWait release(HeldLease& held, const ChangesPtr& changes,
-                      BootTime deadline);
-
-  // Accepts no more leases, and releases all that are held, many at once. Waits
+  Released release(const HoldPtr& hold, const ChangesPtr& changes,
+                   BootTime deadline);
+  // Accepts no more grants, and releases all that are held, many at once. Waits
   // for the answers until the deadline; the rest is released in the background.
   // Returns all of them, also those that are released.  If memory runs out, no
   // release has begun.
-  std::vector<ReleaseWait> release_all(BootTime deadline);
-
-  // Finishes an abandoned attempt: see Sender.  REQUIRES: there is one; the
-  // threads are started.
-  void finish(OneAttempt& attempt);
+  std::vector<Released> release_all(BootTime deadline);
 
   std::size_t held_count() const;
-
   // Whether this is the notifier's thread, which calls all listeners.
   bool is_notifier_thread() const;
-
   // Waits until everything due was reported to the listener, and then drops the
   // listener.  Does not wait if the notifier itself calls this.
   void silence(MutexSettings& settings);
@@ -119,20 +126,22 @@ class Renewer : public sigv4::Stoppable,
     bool is_this_thread() const {
       return started && sigv4::is_this_thread(thread);
     }
+    bool is_awaited() const { return started && !ended && !is_this_thread(); }
   };
 
-  void mark_ended(Worker& worker);
-  void begin_release(ReleaseWait& wait, const ChangesPtr& changes);
-  void wake_sender(Leases::Guard& guard);
-  void await_release(ReleaseWait& wait, Leases::Guard& guard,
+  template <class Work>
+  bool start(Worker& worker, const char* name, Work work);
+  void begin_release(Hold& hold, Wait& wait, const ChangesPtr& changes);
+  void await_release(Hold& hold, Wait& wait, Holds::Guard& guard,
                      BootTime deadline);
+  void wake_sender(Holds::Guard& guard);
 
   dynamodb::Client client_;
   dynamodb::RetryBudget budget_;
-  Leases leases_;
+  Holds holds_;
   Sender sender_;
   Notifier notifier_;
-  // All below: GUARDED_BY(Leases::mutex)
+  // All below: GUARDED_BY(Holds::mutex)
   bool registered_ = false;  // exit() stops the threads.
   bool awaited_ = false;     // await_stop() has been called.
   Worker sender_thread_;
@@ -143,4 +152,4 @@ class Renewer : public sigv4::Stoppable,
 }  // namespace v0
 }  // namespace ddbmutex
 
-#endif  // DDBMUTEX_RENEWER_HPP
+#endif  // DDBMUTEX_KEEPER_HPP
