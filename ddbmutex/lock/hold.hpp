@@ -181,8 +181,9 @@ struct Hold : std::enable_shared_from_this<Hold> {
   enum class Phase {
     taking,
     held,
-    lost,       // Its claim has ended, and unlock() was not called yet.
-    releasing,  // Also a take whose caller has gone, while it is in flight.
+    lost,  // Its claim has ended, and unlock() was not called yet.
+    // A take in flight whose caller has gone is in this phase, too.
+    releasing,
     // A take may be applied after its release.  It is released once more near
     // the end of its lease.
     releasing_again,

@@ -179,7 +179,7 @@ void Holds::resume_renewals(Hold& hold) {
                         BootClock::now()));
 }
 
-// --- What is told ------------------------------------------------------------
+// --- Reports and answers to calls --------------------------------------------
 
 // The mutex reads the end of its claim without locking anything.
 void Holds::publish(Hold& hold) {

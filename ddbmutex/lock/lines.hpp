@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Holds whose next request is due, in three lines, and how many of each may be
-// in flight:
+// Holds whose next request is due.  Renewals, releases and takes each have a
+// line.  So many may be in flight:
 //
 // - 32 renewals and 32 releases.  One that renew(), release() or unlock() waits
 //   for goes first, and beyond these limits.

@@ -313,8 +313,8 @@ void Mutex::Acquisition::end_late(BootTime retry_until) {
   const bool failed = hold_->failing();
   waker_.wait_until(failed ? std::min(end_, retry_until) : end_);
   given_up_ = !failed;
-  // A condition that failed is told as it is; a look, with no time to act on
-  // it, is not.
+  // A failed condition says that the lock is busy.  An answered look does not
+  // say why the call fails.
   if (failed || hold_->answer.fault == Fault::none) {
     return end_unsent(Fault::timed_out);
   }

@@ -191,7 +191,7 @@ void Sender::choose(BootTime now, BootTime& next) {
     chosen_.reserve(chosen_.size() + 1);
     HoldPtr hold = holds_.lines.next(now, holds_.to_send, next);
     if (hold == nullptr) break;
-    // If a request for it is in flight, the answer plans the next.
+    // The answer to a request in flight plans the next one.
     const bool is_sent = hold->flight && hold->flight->call == hold->call();
     if (!is_sent) chosen_.push_back(std::move(hold));
   }
@@ -231,11 +231,8 @@ Sender::Begun Sender::begin_all() {
   for (const HoldPtr& hold : chosen_) {
     if (hold->flight) leave_renewal(hold);
     const Begun begun = begin(*hold);
-    if (begun == Begun::yes) {
-      in_flight_.push_back(hold);
-    } else {
-      begin_unsent(*hold, begun);
-    }
+    if (begun == Begun::yes) in_flight_.push_back(hold);
+    if (begun == Begun::no_memory) retry_with_memory(*hold);
     worst = std::max(worst, begun);
   }
   chosen_.clear();
@@ -286,7 +283,10 @@ Sender::Begun Sender::begin(Hold& hold) {
 bool Sender::stamp(Hold& hold, Flight& flight, Request& request) {
   const Guard guard(holds_.mutex);
   const BootTime now = BootClock::now();
-  if (!may_begin(hold, flight, now)) return false;
+  if (!may_begin(hold, flight, now)) {
+    refuse(hold);
+    return false;
+  }
   holds_.park(hold);
   request = hold.stamp(flight, now);
   if (hold.phase == Phase::held) holds_.publish(hold);
@@ -322,29 +322,32 @@ void Sender::unstamp(Hold& hold, const Flight& flight) {
   if (is_held) holds_.publish(hold);
 }
 
-// The request was not sent.  Plans it anew, or gives it up.
-void Sender::begin_unsent(Hold& hold, Begun begun) {
-  const BootTime when = BootClock::now() + kMemoryPause;
-  const bool lacks_memory = begun == Begun::no_memory;
-  Guard guard(holds_.mutex);
+// No request is sent for it, or not now.  In the critical section that has
+// decided so: a moment later its caller may unlock it or leave.
+void Sender::refuse(Hold& hold) {
   if (hold.phase == Phase::taking) {
-    if (lacks_memory) {
-      hold.fail(Fault::no_memory, "");
-    } else {
-      hold.wait->end = Wait::End::unsent;
-    }
-    const sigv4::BellPtr bell = give_back(hold);
-    guard.unlock();
-    bell->ring();
+    hold.wait->end = Wait::End::unsent;
+    give_back(hold)->ring();
   } else if (is_releasing(hold)) {
-    if (lacks_memory) return holds_.send_at(hold, when);
     tell_of_release(hold, true);
     hold.told.notify_all();
     holds_.end(hold);
-  } else if (hold.phase == Phase::held && lacks_memory) {
-    if (hold.wait == nullptr) {
-      return holds_.send_at(hold, std::min(when, hold.lease.claim_end()));
-    }
+  }
+}
+
+// The request was not sent for lack of memory.  A call that asks for it is
+// told; else it is planned anew.
+void Sender::retry_with_memory(Hold& hold) {
+  const BootTime when = BootClock::now() + kMemoryPause;
+  const Guard guard(holds_.mutex);
+  if (hold.phase == Phase::taking) {
+    hold.fail(Fault::no_memory, "");
+    give_back(hold)->ring();
+  } else if (is_releasing(hold)) {
+    holds_.send_at(hold, when);
+  } else if (hold.phase == Phase::held && hold.wait == nullptr) {
+    holds_.send_at(hold, std::min(when, hold.lease.claim_end()));
+  } else if (hold.phase == Phase::held) {
     Result result;
     result.answer.fault = Fault::no_memory;
     holds_.tell(hold, std::move(result));

@@ -76,6 +76,7 @@ class Sender {
   void line_up(BootTime now);
   void choose(BootTime now, BootTime& next);
   bool may_begin(Hold& hold, const Flight& flight, BootTime now);
+  void refuse(Hold& hold);
   void abandon(Hold& hold);
   static sigv4::BellPtr give_back(Hold& hold);
 
@@ -84,7 +85,7 @@ class Sender {
   Begun begin(Hold& hold);
   bool stamp(Hold& hold, Flight& flight, Request& request);
   void unstamp(Hold& hold, const Flight& flight);
-  void begin_unsent(Hold& hold, Begun begun);
+  void retry_with_memory(Hold& hold);
   void begin_errands();
   void await_any(BootTime until);
   void conclude_all();

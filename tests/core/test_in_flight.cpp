@@ -361,7 +361,7 @@ std::vector<Nuisance> nuisances() {
           {"a body", endless(ok + "\r\n", filler)}};
 }
 
-// A lock whose take is the only request that the server answers.
+// The server answers the take of this lock, and nothing else.
 struct Annoyed {
   explicit Annoyed(const Nuisance& nuisance)
       : server(
