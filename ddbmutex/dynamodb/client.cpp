@@ -334,9 +334,11 @@ void Client::count_and_learn_time(const Answer& answer) {
   }
   if (on_contradiction_) on_contradiction_();
   if (!should_log) return;
-  sigv4::say(options_.log, sigv4::LogLevel::warning,
-             "DynamoDB's clock and this machine's do not agree any more: one "
-             "of them was stopped or set (logged once a minute)");
+  sigv4::try_with_memory([&] {
+    sigv4::say(options_.log, sigv4::LogLevel::warning,
+               "DynamoDB's clock and this machine's do not agree any more: one "
+               "of them was stopped or set (logged once a minute)");
+  });
 }
 
 // REQUIRES: mutex_ is held.

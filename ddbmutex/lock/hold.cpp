@@ -24,20 +24,18 @@ using Verb = Request::Verb;
 
 namespace {
 
-// Requests that answers called for at once, before a pause.  The protocol needs
-// fewer, so only an engine that contradicts itself gets here.
-constexpr int kAtOnce = 4;
+// How many requests may follow answers without a pause.  The protocol needs
+// fewer, unless an engine contradicts itself.
+constexpr int kWithoutPause = 4;
 constexpr std::chrono::milliseconds kPause{500};
 
 constexpr std::chrono::milliseconds kShortestDelay{5};
-// The longest delay of a renewal or release, as a part of the time left.
+// The longest pause of a renewal or release, as a part of the time left.  In 30
+// s of a lease of a minute, a throttled renewal is retried 40 times.
 constexpr int kLongestPart = 2;
-// Of a renewal that was throttled: in half a lease of a minute it is retried 40
-// times.
 constexpr int kLongestPartThrottled = 8;
 
-// The last request of a take needs two round trips: at least this long where
-// none was measured, and at most this long where one hung.
+// The last request of a take gets two round trips, within these bounds.
 constexpr std::chrono::milliseconds kShortestLast{50};
 constexpr std::chrono::milliseconds kLongestLast{500};
 
@@ -57,40 +55,41 @@ void Series::receive(const Answer& answer) {
 
 std::optional<nanoseconds> Series::delay(const Answer& answer,
                                          nanoseconds left) {
-  std::optional<nanoseconds> delay = nanoseconds::zero();
-  if (!answered(answer.fault)) {
-    delay = retry_.after(answer);
-  } else if (++at_once_ > kAtOnce) {
-    delay = budget_.jitter(kPause);
+  nanoseconds delay{};
+  if (answered(answer.fault)) {
+    if (++without_pause_ > kWithoutPause) delay = budget_.jitter(kPause);
+  } else {
+    const std::optional<nanoseconds> retry = retry_.after(answer);
+    if (!retry) return std::nullopt;
+    delay = *retry;
   }
-  // No delay needs no fitting: the cause is gone.
-  const bool waits = delay && *delay > nanoseconds::zero();
-  return waits ? fitted(*delay, left, answer) : delay;
+  if (delay == nanoseconds::zero()) return delay;
+  return call_ == Call::take ? delay_of_take(delay, left, answer)
+                             : urgent_delay(delay, left, answer);
 }
 
-// A take that waits sends a last request when just enough time is left for its
-// answer: a take that is abandoned in flight must be cleaned up.  It sends none
-// while the retry budget is spent.
-nanoseconds Series::fitted(nanoseconds delay, nanoseconds left,
-                           const Answer& answer) const {
-  if (call_ != Call::take) {
-    return shortened(delay, left, answer.fault == Fault::throttled);
-  }
+// If the next request would come too late, a take sends its last request when
+// just enough time is left for the answer: a take that is abandoned in flight
+// must be cleaned up.  It sends none while the retry budget is spent.
+nanoseconds Series::delay_of_take(nanoseconds delay, nanoseconds left,
+                                  const Answer& answer) const {
   const nanoseconds needed = std::clamp<nanoseconds>(
       2 * (answer.received_at - answer.sent_at), kShortestLast, kLongestLast);
   if (delay <= left - needed) return delay;
-  if (left <= needed || retry_.held_back()) return std::max(delay, left);
+  const bool is_too_late = left <= needed || retry_.held_back();
+  if (is_too_late) return std::max(delay, left);
   return std::max<nanoseconds>(left - needed, answer.retry_after);
 }
 
 // Renewals and releases are never held back until it is too late.  While a
 // table is throttled only some requests succeed, so a throttled renewal is
 // retried often.
-nanoseconds Series::shortened(nanoseconds delay, nanoseconds left,
-                              bool throttled) const {
-  const bool presses = call_ == Call::renew && throttled;
+nanoseconds Series::urgent_delay(nanoseconds delay, nanoseconds left,
+                                 const Answer& answer) const {
+  const bool is_throttled =
+      call_ == Call::renew && answer.fault == Fault::throttled;
   const nanoseconds longest =
-      left / (presses ? kLongestPartThrottled : kLongestPart);
+      left / (is_throttled ? kLongestPartThrottled : kLongestPart);
   return std::min(delay, std::max<nanoseconds>(longest, kShortestDelay));
 }
 
@@ -132,7 +131,7 @@ void Hold::begin_series() {
   if (call() == Call::take) outcome_unknown = needs_release();
   verdict = Verdict::again;
   answer = {};
-  last_failures.clear();
+  last_failure.clear();
 }
 
 Request Hold::stamp(Flight& its_flight, BootTime now) {
@@ -163,35 +162,18 @@ void Hold::unstamp(BootTime now) {
                 settings->observation);
 }
 
-// A timeout or missing keys say little about the cause, so what a server or the
-// system reported before goes with it.
-void Hold::note_failure(Answer& its_answer) {
-  if (answered(its_answer.fault)) return last_failures.clear();
-  const bool says_little = its_answer.fault == Fault::timed_out ||
-                           its_answer.fault == Fault::keys_awaited;
-  sigv4::try_with_memory([&] {
-    if (!says_little) {
-      last_failures = sigv4::join(
-          {name_of(its_answer.fault), sigv4::if_any(": ", its_answer.message)});
-    } else if (!last_failures.empty()) {
-      its_answer.message =
-          sigv4::join({sigv4::if_any("", its_answer.message, "; "),
-                       "before that: ", last_failures});
-    }
-  });
-}
-
 void Hold::receive(const Flight& its_flight, Answer&& its_answer,
                    Reply&& reply) {
   // While a take is released, outcome_unknown is about the take.
   const bool releases_take = its_flight.call == Call::release && is_doubtful();
   answer = std::move(its_answer);
+  note_failure();
   if (its_flight.verb != Verb::look && !releases_take &&
       answer.outcome_unknown()) {
     outcome_unknown = true;
   }
   series->receive(answer);
-  // Nothing waits from here until the claim is published.
+  // Nothing blocks between this and publishing a renewal.
   reply.received = BootClock::now();
   verdict = lease.receive(std::move(reply), settings->client.clock(),
                           settings->observation);
@@ -200,17 +182,38 @@ void Hold::receive(const Flight& its_flight, Answer&& its_answer,
 void Hold::fail(Fault why, const char* message) {
   answer = Answer();
   answer.set_fault(why, message);
-  note_failure(answer);
+  note_failure();
   verdict = Verdict::again;
+}
+
+// A timeout or missing keys say little about the cause.  So the last failure
+// that said more is added.
+void Hold::note_failure() {
+  if (!failing()) {
+    last_failure.clear();
+    return;
+  }
+  const bool says_little = unanswered() || answer.fault == Fault::keys_awaited;
+  sigv4::try_with_memory([&] {
+    if (!says_little) {
+      last_failure = sigv4::join(
+          {name_of(answer.fault), sigv4::if_any(": ", answer.message)});
+    } else if (!last_failure.empty()) {
+      answer.message = sigv4::join({sigv4::if_any("", answer.message, "; "),
+                                    "before that: ", last_failure});
+    }
+  });
 }
 
 Hold::Next Hold::plan_next(BootTime retry_until) {
   const BootTime now = BootClock::now();
   const BootTime last = useful_until();
   const BootTime end = failing() ? std::min(last, retry_until) : last;
+  // BootTime::min() - now would overflow.
   const auto delay = series->delay(answer, std::max(end, BootTime{}) - now);
   if (!delay) return Next::never;
   due = now + *delay;
+  // Patience does not matter to a request without a pause.
   const bool pauses = *delay > nanoseconds::zero();
   return due < (pauses ? end : last) ? Next::when_due : Next::too_late;
 }
@@ -243,9 +246,9 @@ Reply reply_to(Verb verb, Answer& answer, const RowFormat& layout) {
   if (has_item || no_row || (done && verb == Verb::look)) {
     // If memory runs out, the row is unknown: a look follows.
     sigv4::try_with_memory([&] {
-      reply.row.reset(has_item
-                          ? new Row(read_row(std::move(*answer.item), layout))
-                          : new Row);
+      Row row;
+      if (has_item) row = read_row(std::move(*answer.item), layout);
+      reply.row = std::make_unique<Row>(std::move(row));
     });
   }
   answer.item.reset();  // Nobody else reads it, and it may be large.

@@ -9,8 +9,10 @@
 #ifndef DDBMUTEX_HOLD_HPP
 #define DDBMUTEX_HOLD_HPP
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,8 +42,11 @@ inline BootTime add_saturating(BootTime now, std::chrono::nanoseconds by) {
 // What the notifier reports of a lock.
 enum class News { none, loss, danger };
 
-// Called by one thread for all mutexes of a table, one call at a time, with no
-// mutex held.
+// The rank of a loss in the order of reports.  Everything else has rank 0, so
+// losses come first.
+constexpr int kLossRank = -1;
+
+// The notifier calls it, one call at a time, without Holds::mutex.
 class Listener {
  public:
   // Reports a loss and its reason, or danger.
@@ -51,8 +56,17 @@ class Listener {
   ~Listener() = default;
 };
 
-// One mutex as its Holds know it.  Constant once it is filled in, except for
-// the last members.  It may outlive the mutex, but not the client.
+// Transient errors of the takes of a mutex, since the last answer.
+struct Outage {
+  std::optional<BootTime> since;  // Not set: nothing is failing.
+  bool warned = false;            // It has been logged.
+  // Null before the first error, and if memory ran out.  By pointer, because
+  // most locks have none.
+  std::unique_ptr<dynamodb::Answer> last;
+};
+
+// One mutex as its Holds know it.  Once it is filled in, only claim_end and the
+// members after it change.  It may outlive the mutex, but not the client.
 struct MutexSettings {
   MutexSettings(dynamodb::Client& its_client, dynamodb::RetryBudget& its_budget)
       : client(its_client), budget(its_budget) {}
@@ -88,7 +102,8 @@ struct MutexSettings {
   // All below: GUARDED_BY(Holds::mutex)
   // What its takes have seen of the row.
   Observation observation;
-  // The mutex owns it until it is silenced.  It also lives while it is called.
+  Outage outage;
+  // Owned by the mutex until it is silenced, and by the notifier during a call.
   std::weak_ptr<const Listener> listener;
   bool silenced = false;  // Its listener is not called any more.
 };
@@ -105,63 +120,65 @@ struct Result {
 };
 
 // A call that waits for a Hold.  It is on its caller's stack.
-// GUARDED_BY(Holds::mutex), but `over` may be read without it.
+// GUARDED_BY(Holds::mutex), but for what is atomic.
 struct Wait {
+  // When the call began.  A take moves it to when its last request was
+  // answered.
   BootTime begun = BootClock::now();
+  std::atomic<bool> over{false};
+  Result result{};
   // Of a take: rings when the wait is over.  Others wait for Hold::told.
   sigv4::BellPtr bell{};
-  std::atomic<bool> over{false};
-  // Of a take:
-  enum class End {
-    answered,
-    unsent,     // It was too late for the request.
-    timed_out,  // The request was ended at the call's deadline.
-    left,       // The request goes on, and the Hold is the sender's.
-  };
-  End end = End::answered;
-  // Of a release: it is sent before those that nobody waits for.
+  // Of a take without a deadline: when its caller began to wait.
+  std::optional<BootTime> patient_since{};
+  bool logs_outage = true;  // Of a take.
+  // Of a take: the first transient error since the last answer has come.
+  std::atomic<bool> outage_began{false};
+  // Of a take: it ended at its deadline, and no request had failed before.
+  bool given_up = false;
+  // Of a renewal or release: it is sent first, and beyond all limits.
   bool goes_first = false;
   bool host_waits = false;  // See Lease::waited_for().
-  Result result{};
 };
 
 // Requests for the same purpose, one after another: how long to pause between
 // them.
 class Series {
  public:
-  // `until`: another request is of no use from then on.
-  Series(dynamodb::RetryBudget& budget, Call call,
-         BootTime until = BootTime::max());
+  // `until`: no request is sent after it.
+  Series(dynamodb::RetryBudget& budget, Call call, BootTime until = kNever);
 
   Call call() const { return call_; }
   BootTime until() const { return until_; }
   // Must be called for every answer.
   void receive(const dynamodb::Answer& answer);
-  // How long to wait after an answer that decided nothing; no value if its
-  // fault is final.  If the result is `left` or more, another request would
-  // come too late.
+  // The pause after an answer that decided nothing.  No value if its fault is
+  // final.  `left`: the time left.  A pause of that or more is too late.
   std::optional<std::chrono::nanoseconds> delay(const dynamodb::Answer& answer,
                                                 std::chrono::nanoseconds left);
 
  private:
-  std::chrono::nanoseconds fitted(std::chrono::nanoseconds delay,
-                                  std::chrono::nanoseconds left,
-                                  const dynamodb::Answer& answer) const;
-  std::chrono::nanoseconds shortened(std::chrono::nanoseconds delay,
-                                     std::chrono::nanoseconds left,
-                                     bool throttled) const;
+  std::chrono::nanoseconds delay_of_take(std::chrono::nanoseconds delay,
+                                         std::chrono::nanoseconds left,
+                                         const dynamodb::Answer& answer) const;
+  std::chrono::nanoseconds urgent_delay(std::chrono::nanoseconds delay,
+                                        std::chrono::nanoseconds left,
+                                        const dynamodb::Answer& answer) const;
 
   dynamodb::RetryBudget& budget_;
   const Call call_;
   const BootTime until_;
   dynamodb::Retry retry_;
-  int at_once_ = 0;  // Answers that called for another request.
+  int without_pause_ = 0;  // Requests that followed answers at once.
 };
 
-// A request that the sender has begun.
+struct Errand;
+
+// A request that the sender has begun, for an errand or for a Hold.  A renewal
+// whose lock was unlocked meanwhile has neither pointer.
 struct Flight {
   bool under_way() const { return pending->under_way(); }
-  // DynamoDB may apply it.
+  // A take or write for a Hold that DynamoDB may apply.
   bool may_be_applied() const {
     return under_way() && verb != Request::Verb::look &&
            pending->exchange().sent();
@@ -170,20 +187,22 @@ struct Flight {
   BootTime ends_at() const { return std::min(timeout_at, answer_by); }
 
   std::unique_ptr<dynamodb::Client::Pending> pending{};
+  BootTime timeout_at{};
+  BootTime answer_by = kNever;  // When the caller of a take goes.
+  std::shared_ptr<Errand> errand{};
+  HoldPtr hold{};
+  // For a Hold:
   Call call = Call::take;
   Request::Verb verb = Request::Verb::look;
   BootTime stamped_at{};
-  BootTime timeout_at{};
-  BootTime answer_by = BootTime::max();  // When the caller of a take goes.
 };
 
 struct Hold : std::enable_shared_from_this<Hold> {
   enum class Phase {
     taking,
     held,
-    lost,  // Its claim has ended, and unlock() was not called yet.
-    // A take in flight whose caller has gone is in this phase, too.
-    releasing,
+    lost,       // Its claim has ended, and unlock() was not called yet.
+    releasing,  // Also while a take is in flight whose caller has gone.
     // A take may be applied after its release.  It is released once more near
     // the end of its lease.
     releasing_again,
@@ -204,31 +223,27 @@ struct Hold : std::enable_shared_from_this<Hold> {
   Call call() const;
   // Whether the sender may renew it at that time.
   bool is_renewed_at(BootTime when) const;
-  // Its next request is planned, or waits in line.
-  bool is_planned() const { return send.key().when != BootTime::max(); }
   // Its loss is still to be reported.
-  bool has_loss_to_tell() const { return report.key().when == BootTime::min(); }
+  bool has_loss_to_tell() const { return report.key().rank == kLossRank; }
   // It was never granted, so perhaps there is nothing to release.
   bool is_doubtful() const { return !held_since; }
   // The last request had an error, or no answer.
   bool failing() const { return !answered(answer.fault); }
   bool unanswered() const { return answer.fault == dynamodb::Fault::timed_out; }
-  // A take that did not win: the row may be ours, or may yet become it.
+  // Of a take that did not win: the row may be ours, now or later.
   bool needs_release() const { return outcome_unknown || lease.row_is_ours(); }
   // `not_held`, or how it was lost.
   Result outcome() const;
-  // When another request of this phase is of no use.
+  // From then on requests of this phase are of no use.
   BootTime useful_until() const;
 
-  // --- One request.  The sender calls these, in this order.  -----------------
-  // REQUIRES: the Holds' mutex is held, but for note_failure().
+  // --- One request: stamp(), then unstamp() or receive(), by the sender.  ----
+  // REQUIRES: the Holds' mutex is held.
 
   // Stamps the next request.  REQUIRES: may be sent at that time.
   Request stamp(Flight& its_flight, BootTime now);
   // Undoes stamp(): the request cannot be sent.
   void unstamp(BootTime now);
-  // Completes the answer with what failed before.
-  void note_failure(dynamodb::Answer& its_answer);
   void receive(const Flight& its_flight, dynamodb::Answer&& its_answer,
                Reply&& reply);
 
@@ -245,32 +260,33 @@ struct Hold : std::enable_shared_from_this<Hold> {
 
   const MutexSettingsPtr settings;
 
-  // GUARDED_BY(Holds::mutex).  Between two requests of a take, only the call
-  // that takes the lock uses these, without the mutex.
+  // GUARDED_BY(Holds::mutex).  Between two takes of a call, only the call uses
+  // the lease, without the mutex.
   Lease lease;
   Phase phase = Phase::taking;
-  // The deadline of whoever wants the next request; of a release, the end of
-  // the lease.
-  BootTime until = BootTime::max();
+  // Of a take, and of a renewal that a call waits for: the call's deadline.  Of
+  // a release: the end of the lease.
+  BootTime until = kNever;
   std::optional<BootTime> held_since;
   std::optional<Loss> loss;
   bool stops_renewing = false;  // From now on only the user renews it.
   bool in_danger = false;       // Reported since it was renewed.
-  // A take may have been applied, or may yet be, whatever later answers said.
-  // Once the lock is released: the same of a release.
+  // A take without an answer may be applied, now or later.  While a lock that
+  // was held is released: an earlier release without an answer may be.
   bool outcome_unknown = false;
-  Wait* wait = nullptr;   // The call that waits for it.
-  sigv4::Condition told;  // Notified after answers, and when a wait is over.
-  Place send;             // When its next request is due.
-  Place report;           // When something must be said of it.
-
-  // Used by the sender, and between two requests by the call that takes.
-  std::optional<Flight> flight;
+  Wait* wait = nullptr;      // The call that waits for it.
+  sigv4::Condition told;     // Notified after answers, and when a wait is over.
+  Place send;                // When its next request is due.
+  Place report;              // When something must be said of it.
+  Flight* flight = nullptr;  // Its request in flight.
   std::optional<Series> series;
   Verdict verdict = Verdict::again;  // Of the last answer.
   dynamodb::Answer answer;           // The last.
-  std::string last_failures;  // The last that a server or the system reported.
-  BootTime due{};             // Set by plan_next().
+  BootTime due{};                    // Set by plan_next().
+  std::string last_failure;          // Not a timeout or a lack of AWS keys.
+
+ private:
+  void note_failure();
 };
 
 // What an answer means to the protocol.  Moves the item out of the answer.

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../../sigv4/memory.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
@@ -31,9 +33,9 @@ double per_second(nanoseconds every) {
 
 HoldPtr Holds::make(const MutexSettingsPtr& settings) {
   const auto hold = std::make_shared<Hold>(settings);
-  Order made;  // Takes the memory, all or nothing.
-  hold->send.enter(made, hold);
-  hold->report.enter(made, hold);
+  Order nodes;  // If memory runs out, nothing has changed.
+  hold->send.enter(nodes, hold);
+  hold->report.enter(nodes, hold);
   const Guard guard(mutex);
   hold->send.move(to_send, {});
   hold->report.move(to_report, {});
@@ -51,7 +53,7 @@ void Holds::keep(Hold& hold) {
   enter(hold, Phase::held);
   const BootTime now = BootClock::now();
   hold.held_since = now;
-  hold.until = BootTime::max();
+  hold.until = kNever;
   hold.series.reset();
   hold.lease.apply(client.clock());
   const nanoseconds renew_after = hold.settings->renew_after;
@@ -88,15 +90,12 @@ void Holds::lose_if_ended(Hold& hold, BootTime now) {
   lose(hold, Verdict::expired);
 }
 
-// The answer to a renewal in flight will not reach this Hold, so the lease now
-// learns what the clock knows.
+// Later answers do not apply the clock to the lease, so it is done now.
 bool Holds::release(Hold& hold) {
   const BootTime now = BootClock::now();
+  if (hold.phase == Phase::held) hold.lease.apply(client.clock());
   lose_if_ended(hold, now);
-  if (hold.phase == Phase::held) {
-    end_claim(hold);
-    hold.lease.apply(client.clock());
-  }
+  if (hold.phase == Phase::held) end_claim(hold);
   tell(hold, hold.outcome());
   hold.lease.carry(nullptr);
   // After other losses the row is known not to be ours.
@@ -113,11 +112,9 @@ bool Holds::release(Hold& hold) {
 }
 
 void Holds::leave(Hold& hold) {
-  // Chosen to be sent, or in flight.
-  const bool sender_has_it = hold.wait != nullptr && !hold.is_planned();
   hold.wait = nullptr;
   give_up(hold);
-  if (sender_has_it) {
+  if (hold.flight != nullptr) {
     sender.wake_at(BootTime::min());
   } else {
     release_if_needed(hold);
@@ -125,17 +122,20 @@ void Holds::leave(Hold& hold) {
 }
 
 void Holds::give_up(Hold& hold) {
-  hold.outcome_unknown = hold.needs_release();
+  hold.outcome_unknown = hold.needs_release();  // Later answers may hide it.
   enter(hold, Phase::releasing);
   hold.until = BootClock::now() + hold.settings->ttl;
 }
 
 void Holds::release_if_needed(Hold& hold) {
-  // Locks that were held are released in any case.
+  // Counts this one, too.  Locks that were held are always released.
   const bool too_many = count(Phase::releasing) > kMostReleases;
-  if (!hold.needs_release() || too_many) return end(hold);
+  if (!hold.needs_release() || too_many) {
+    end(hold);
+    return;
+  }
   BootTime when = BootClock::now();
-  if (hold.answer.fault == Fault::throttled) {
+  if (hold.answer.fault == Fault::throttled) {  // Not at once.
     hold.series.emplace(budget, Call::release, hold.until);
     if (hold.plan_next() == Hold::Next::when_due) when = hold.due;
   }
@@ -143,14 +143,17 @@ void Holds::release_if_needed(Hold& hold) {
 }
 
 void Holds::release_again(Hold& hold, BootTime when) {
-  if (count(Phase::releasing_again) >= kMostReleases) return end(hold);
+  if (count(Phase::releasing_again) >= kMostReleases) {
+    end(hold);
+    return;
+  }
   enter(hold, Phase::releasing_again);
   send_at(hold, when);
 }
 
 // A loss that was not reported yet is still reported.
 void Holds::end(Hold& hold) {
-  const HoldPtr last_one = hold.send.leave();
+  const HoldPtr kept_alive = hold.send.leave();
   enter(hold, Phase::over);
   if (!hold.has_loss_to_tell()) hold.report.leave();
 }
@@ -173,7 +176,7 @@ void Holds::plan_renewal(Hold& hold, BootTime when) {
 void Holds::resume_renewals(Hold& hold) {
   if (hold.phase != Phase::held) return;
   hold.lease.carry(nullptr);
-  hold.until = BootTime::max();
+  hold.until = kNever;
   plan_renewal(hold,
                std::max(hold.lease.time_at_age(hold.settings->renew_after),
                         BootClock::now()));
@@ -181,7 +184,7 @@ void Holds::resume_renewals(Hold& hold) {
 
 // --- Reports and answers to calls --------------------------------------------
 
-// The mutex reads the end of its claim without locking anything.
+// DdbMutex::owns_lock() reads the end of the claim without locking anything.
 void Holds::publish(Hold& hold) {
   const BootTime end = hold.lease.claim_end();
   hold.settings->claim_end.store(end, std::memory_order_release);
@@ -195,7 +198,7 @@ BootTime Holds::danger_at(const Hold& hold) const {
   const bool wanted =
       !settings.silenced && (settings.hears_dangers || client.log());
   return wanted && !hold.in_danger ? hold.lease.claim_end() - settings.safe_time
-                                   : BootTime::max();
+                                   : kNever;
 }
 
 void Holds::report(Hold& hold, Verdict why) {
@@ -206,7 +209,7 @@ void Holds::report(Hold& hold, Verdict why) {
   const bool wanted =
       !settings.silenced && (settings.hears_losses || client.log());
   if (!wanted || stopping) return;
-  hold.report.move(to_report, {0, BootTime::min()});
+  hold.report.move(to_report, {kLossRank, hold.loss->at});
   notifier.wake_at(BootTime::min());
 }
 
@@ -228,20 +231,52 @@ void Holds::tell(Hold& hold, Result&& result) {
   changed.notify_all();
 }
 
+void Holds::note_outage(const Hold& hold) {
+  const dynamodb::Answer& answer = hold.answer;
+  Outage& outage = hold.settings->outage;
+  const BootTime begun = hold.wait->begun;
+  hold.wait->begun = BootClock::now();
+  if (!hold.failing()) outage.since.reset();
+  // After `skewed_time` the request is signed again at once.
+  if (!is_transient(answer.fault) || answer.fault == Fault::skewed_time) return;
+  if (!outage.last) {
+    sigv4::try_with_memory(
+        [&] { outage.last = std::make_unique<dynamodb::Answer>(); });
+  }
+  if (outage.last) answer.copy_fault_to(*outage.last);
+  if (outage.since) return;
+  outage.since = begun;
+  outage.warned = false;
+  hold.wait->outage_began = true;
+  hold.wait->bell->ring();
+}
+
+BootTime Holds::patience_ends(const MutexSettings& settings,
+                              std::optional<BootTime> patient_since) {
+  const std::optional<BootTime>& since = settings.outage.since;
+  if (!patient_since || !since) return kNever;
+  return add_saturating(std::max(*since, *patient_since), settings.patience);
+}
+
 void Holds::check_clock() {
   const Guard guard(mutex);
   const dynamodb::ServiceClock clock = client.clock();
   for (auto at = to_report.begin(); at != to_report.end();) {
     Hold& hold = *at->second;
-    ++at;
+    ++at;  // Before the Hold moves.
     if (hold.phase != Phase::held) continue;
     const BootTime end = hold.lease.claim_end();
     hold.lease.apply(clock);
-    // Claims only get shorter, so publish() moves it towards the front.  It
-    // would move one that ends as before behind others of the same time.
+    // An unchanged one must not move, or it would come again and again.  A
+    // changed one comes again at most once.
     if (hold.lease.claim_end() == end) continue;
     publish(hold);
     lines.update(hold);
+    // See Lease::time_at_age().
+    const BootTime planned = hold.send.key().when;
+    if (hold.send.is_in(to_send) && planned != kNever) {
+      send_at(hold, planned - (end - hold.lease.claim_end()));
+    }
   }
 }
 

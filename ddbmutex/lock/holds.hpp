@@ -1,8 +1,8 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
 // The Holds of a table.  Callers and the two threads of the table share them.
-// Here stands how a Hold goes from one phase to the next, when its next request
-// is due, and when something is to be reported of it.
+// This file says how a Hold goes from one phase to the next, when its next
+// request is due, and when something is to be reported of it.
 //
 // Thread safety: one mutex guards everything here.  It is only held for work in
 // memory, never while a request is sent, a callback runs or a thread is joined.
@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 
 #include "../../sigv4/boot_clock.hpp"
 #include "../../sigv4/system.hpp"
@@ -33,15 +34,20 @@ class Sleeper {
   void wake_at(BootTime when) {
     if (must_wake_at(when)) waker_.wake();
   }
-  // The same, but the caller wakes the thread, if this is true.  That is best
-  // done without the mutex, which the thread locks first.
+  // Like wake_at(), but if it returns true, the caller wakes the thread: best
+  // without the mutex, which the thread locks first.
   bool must_wake_at(BootTime when) {
     if (awake_ || when >= sleeps_until_) return false;
     sleeps_until_ = when;
     return true;
   }
-  // The thread looks at everything before it sleeps.
+  // Nobody needs to wake the thread: it looks at everything before it sleeps.
   void set_awake() { awake_ = true; }
+  // The thread begins to look.  What comes from now on wakes it.
+  void set_looking(BootTime now) {
+    if (sleeps_until_ <= now) sleeps_until_ = kNever;
+    awake_ = false;
+  }
   // Records until when the thread will sleep.
   void set_sleeps_until(BootTime when) {
     sleeps_until_ = when;
@@ -65,8 +71,8 @@ struct Holds {
   Holds(const Holds&) = delete;
   Holds& operator=(const Holds&) = delete;
 
-  // A new one, which is taking.  From then on nothing that becomes of it needs
-  // memory.
+  // A new one, which is taking.  Later it moves between phases and orders
+  // without memory.
   HoldPtr make(const MutexSettingsPtr& settings);
   // It was granted.
   void keep(Hold& hold);
@@ -79,7 +85,8 @@ struct Holds {
   bool release(Hold& hold);
   // The caller of a take has gone.  REQUIRES: it is taking.
   void leave(Hold& hold);
-  // The same, but the answer to the request in flight decides what follows.
+  // Only changes the phase: the answer to the request in flight decides what
+  // follows.  REQUIRES: it is taking.
   void give_up(Hold& hold);
   // Plans the release of a take that has been given up, if there may be
   // something to release.  REQUIRES: no request is in flight.
@@ -91,7 +98,10 @@ struct Holds {
 
   // Plans its next request.  Replaces the plan.
   void send_at(Hold& hold, BootTime when);
-  // Plans the next renewal, unless the sender may not renew it then by itself.
+  // The same, for now.  The caller wakes the sender.
+  void send_now(Hold& hold) { hold.send.move(to_send, {0, BootClock::now()}); }
+  // Plans the next renewal, or none if the sender may not renew it then by
+  // itself.
   void plan_renewal(Hold& hold, BootTime when);
   // After a call has waited for a renewal: the sender renews as usual again.
   void resume_renewals(Hold& hold);
@@ -101,7 +111,7 @@ struct Holds {
   // Publishes the end of its claim, and sets when the notifier next has
   // something to report.
   void publish(Hold& hold);
-  // When the danger is to be reported; max() if nobody wants to hear of it, or
+  // When the danger is to be reported; kNever if nobody wants to hear of it, or
   // it was reported since the last renewal.
   BootTime danger_at(const Hold& hold) const;
   // Reports a loss, unless one was reported before: the first reason counts.
@@ -110,6 +120,13 @@ struct Holds {
   void forget_report(Hold& hold);
   // Tells the call that waits for it, if there is one.
   void tell(Hold& hold, Result&& result);
+  // Notes how the last request of a take has ended.  If an outage begins, tells
+  // the call.
+  void note_outage(const Hold& hold);
+  // When a call gives up that has been patient since then.  kNever while
+  // nothing fails, or if the call has a deadline instead.
+  static BootTime patience_ends(const MutexSettings& settings,
+                                std::optional<BootTime> patient_since);
 
   // DynamoDB's clock was contradicted: claims may end sooner.  REQUIRES: the
   // mutex is not held.
@@ -128,16 +145,15 @@ struct Holds {
   // returned, or when a thread has ended.
   sigv4::Condition changed;
   Sleeper sender, notifier;
-  // Since when the threads are to end, and by when.
-  bool stopping = false;
-  BootTime stopping_since{}, stop_by{};
-  bool closed = false;  // No more grants are accepted.
+  bool stopping = false;                 // Keeper::tell_to_stop() was called:
+  BootTime stopping_since{}, stop_by{};  // when, and its `by`.
+  bool closed = false;                   // No more grants are accepted.
 
   // Every Hold that is not over is in `to_report`, and in `to_send` or a line.
   Order to_send;  // By the time when its next request is due.
   Lines lines;    // Those that are due.
   // By the time when something must be reported of it: at the latest when its
-  // claim ends.  Losses come first: their time is min().
+  // claim ends.  Losses come first.
   Order to_report;
   std::array<std::size_t, Hold::kPhases>
       in_phase{};  // How many are in each phase.

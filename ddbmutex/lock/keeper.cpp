@@ -30,8 +30,7 @@ void set_unanswered(Answer& answer, bool cancelled) {
                    "no answer yet");
 }
 
-// The call ends undecided for a reason of ours.  It is reported as timed_out
-// with this text.
+// The call ends without a decision, and DynamoDB has reported no error.
 void set_undecided(Result& result, const char* why) {
   result.verdict = Verdict::again;
   result.answer.set_fault(Fault::timed_out, why);
@@ -85,7 +84,7 @@ void Keeper::tell_to_stop(BootTime by) {
   holds_.stopping_since = BootClock::now();
   holds_.stop_by = by;
   holds_.sender.waker().wake();
-  holds_.notifier.wake_at(BootTime::min());  // At once, unless it is awake.
+  holds_.notifier.wake_at(BootTime::min());
 }
 
 void Keeper::await_stop() {
@@ -93,10 +92,12 @@ void Keeper::await_stop() {
   if (std::exchange(awaited_, true)) return;
   const BootTime latest = holds_.stop_by + sigv4::kStopGrace;
   sigv4::await(holds_.changed, guard, latest, [this] {
-    return !sender_thread_.is_awaited() && !notifier_thread_.is_awaited();
+    return !sender_thread_.must_be_awaited() &&
+           !notifier_thread_.must_be_awaited();
   });
   for (Worker* worker : {&sender_thread_, &notifier_thread_}) {
-    if (!std::exchange(worker->started, false)) continue;
+    if (!worker->started) continue;
+    worker->started = false;
     if (worker->ended) {
       guard.unlock();
       sigv4::join_thread(worker->thread);
@@ -106,9 +107,10 @@ void Keeper::await_stop() {
       sigv4::detach_thread(worker->thread);
     }
   }
+  holds_.changed.notify_all();  // silence() does not wait for it any more.
 }
 
-// Without the mutex, which the sender locks first.
+// Unlocks the mutex while it wakes the sender, which locks it first.
 void Keeper::wake_sender(Guard& guard) {
   if (!holds_.sender.must_wake_at(BootTime::min())) return;
   guard.unlock();
@@ -131,15 +133,16 @@ Answer Keeper::carry(PlainRequest&& request, sigv4::CallWaker& waker) {
   one.push_back(std::make_shared<Errand>(std::move(request), waker));
   const std::shared_ptr<Errand> errand = one.front();
   Guard guard(holds_.mutex);
-  if (!sender_.has_ended()) sender_.ask(one);
-  answer.sent = one.empty();  // It may be.
+  // What is enqueued may have been sent when the call leaves.
+  answer.sent = !sender_.has_ended() && !waker.woken();
   if (answer.sent) {
+    sender_.enqueue(std::move(one));
     wake_sender(guard);
     guard.unlock();
     waker.wait_until(add_saturating(deadline, kTimeToSayWhy),
                      [&] { return errand->over.load(); });
     guard.lock();
-    errand->bell = nullptr;
+    errand->bell = nullptr;  // If it is not over, the sender ends it.
     if (errand->over) return std::move(errand->answer);
     holds_.sender.wake_at(BootTime::min());
   }
@@ -149,25 +152,61 @@ Answer Keeper::carry(PlainRequest&& request, sigv4::CallWaker& waker) {
 
 // --- Takes -------------------------------------------------------------------
 
-void Keeper::ask(Hold& hold, Wait& wait, BootTime deadline,
-                 sigv4::CallWaker& waker) {
+void Keeper::take(HoldPtr& hold, Wait& wait, BootTime deadline,
+                  sigv4::CallWaker& waker,
+                  sigv4::FunctionRef<void()> on_outage) {
+  // The lease counts from the stamp, so keys come first.  Without keys a
+  // request is begun even so: its answer says what is missing.
+  const BootTime keys_by =
+      std::min(deadline, wait.begun + hold->settings->request_timeout);
+  if (!client_.has_keys(wait.begun)) client_.await_keys(keys_by, waker);
   wait.bell = waker.bell();
   Guard guard(holds_.mutex);
-  if (sender_.has_ended()) {
-    wait.end = Wait::End::unsent;
-    return;
+  hold->until = deadline;
+  hold->begin_series();
+  if (!waker.woken() && !sender_.has_ended()) {
+    hold->wait = &wait;
+    holds_.send_now(*hold);
+    wake_sender(guard);
+    guard.unlock();
+    const BootTime latest = add_saturating(deadline, kTimeToSayWhy);
+    while (!wait.over && !waker.woken() && BootClock::now() < latest) {
+      waker.wait_until(latest, [&] { return wait.over || wait.outage_began; });
+      if (wait.outage_began.exchange(false)) on_outage();
+    }
+    guard.lock();
   }
-  hold.wait = &wait;
-  hold.send.move(holds_.to_send, {0, wait.begun});
-  wake_sender(guard);
+  if (!wait.over) {
+    const bool is_between_requests = hold->flight == nullptr;
+    if (hold->failing() && is_between_requests) {  // The last one says why.
+      hold->answer.copy_fault_to(wait.result.answer);
+    } else {
+      set_unanswered(wait.result.answer, waker.woken() || sender_.has_ended());
+    }
+    wait.given_up = !hold->failing();
+    holds_.leave(*hold);
+  }
+  if (hold->phase != Phase::taking) hold = nullptr;  // It is the sender's.
   guard.unlock();
-  waker.wait_until(add_saturating(deadline, kTimeToSayWhy),
-                   [&] { return wait.over.load(); });
-  guard.lock();
-  if (wait.over) return;
-  holds_.leave(hold);
-  wait.end = Wait::End::left;
-  set_unanswered(wait.result.answer, waker.woken());
+  if (wait.outage_began) on_outage();  // In the last moment.
+}
+
+void Keeper::forget_outage(MutexSettings& settings) {
+  const Guard guard(holds_.mutex);
+  settings.outage.since.reset();
+}
+
+BootTime Keeper::patience_ends(const MutexSettings& settings,
+                               std::optional<BootTime> patient_since) const {
+  const Guard guard(holds_.mutex);
+  return Holds::patience_ends(settings, patient_since);
+}
+
+void Keeper::copy_last_failure(const MutexSettings& settings,
+                               Answer& to) const {
+  const Guard guard(holds_.mutex);
+  to.fault = Fault::no_memory;
+  if (settings.outage.last) settings.outage.last->copy_fault_to(to);
 }
 
 bool Keeper::keep(Hold& hold) {
@@ -200,10 +239,11 @@ Result Keeper::renew(Hold& hold, const ChangesPtr& changes, BootTime deadline) {
     return result;
   }
   Wait wait;
+  wait.goes_first = true;
   hold.wait = &wait;
   hold.until = deadline;
   hold.lease.carry(changes);
-  hold.send.move(holds_.to_send, {0, wait.begun});
+  holds_.send_now(hold);
   wake_sender(guard);
   sigv4::await(hold.told, guard, add_saturating(deadline, kTimeToSayWhy),
                [&] { return wait.over || sender_.has_ended(); });
@@ -219,7 +259,7 @@ Result Keeper::renew(Hold& hold, const ChangesPtr& changes, BootTime deadline) {
   if (wait.result.verdict != Verdict::ours) {
     holds_.lose_if_ended(hold, BootClock::now());
   }
-  // By now another call may wait for a renewal.
+  // Unless another call waits by now.
   if (hold.wait == nullptr) holds_.resume_renewals(hold);
   return hold.phase == Phase::held ? std::move(wait.result) : hold.outcome();
 }
@@ -250,10 +290,8 @@ Result Keeper::state_of(Hold& hold) {
 // Once the sender has ended, nothing is sent, and the item stays until its
 // lease is over.
 void Keeper::begin_release(Hold& hold, Wait& wait, const ChangesPtr& changes) {
-  bool is_sent = false;
-  if (hold.phase == Phase::held || hold.phase == Phase::lost) {
-    is_sent = holds_.release(hold);
-  }
+  const bool is_kept = hold.phase == Phase::held || hold.phase == Phase::lost;
+  const bool is_sent = is_kept && holds_.release(hold);
   wait.result = hold.outcome();
   wait.over = !is_sent || sender_.has_ended();
   if (!is_sent) return;
@@ -263,23 +301,23 @@ void Keeper::begin_release(Hold& hold, Wait& wait, const ChangesPtr& changes) {
   if (wait.over) return holds_.end(hold);
   hold.lease.carry(changes);
   hold.wait = &wait;
-  hold.send.move(holds_.to_send, {0, wait.begun});
+  holds_.send_now(hold);
 }
 
 void Keeper::await_release(Hold& hold, Wait& wait, Guard& guard,
                            BootTime deadline) {
-  // After its lease a release is of no use, even if it was never sent.
+  // After the lease nobody needs the release.
   const BootTime latest = std::min(deadline, hold.until);
   sigv4::await(hold.told, guard, latest,
                [&] { return wait.over || sender_.has_ended(); });
   if (hold.wait == &wait) hold.wait = nullptr;
-  const Result& result = wait.result;
+  Result& result = wait.result;
   if (result.verdict != Verdict::again || result.answer.fault != Fault::none) {
     return;
   }
-  set_undecided(wait.result, sender_.has_ended()
-                                 ? "exit() has ended the library's threads"
-                                 : "not released in time");
+  set_undecided(result, sender_.has_ended()
+                            ? "exit() has ended the library's threads"
+                            : "not released in time");
 }
 
 Released Keeper::release(const HoldPtr& hold, const ChangesPtr& changes,
@@ -325,15 +363,13 @@ bool Keeper::is_notifier_thread() const {
   return notifier_thread_.is_this_thread();
 }
 
-// A loss that is still to be reported then is dropped, because the listener is
-// silenced.
+// If the notifier has ended, losses that were not reported are dropped.
 void Keeper::silence(MutexSettings& settings) {
   Guard guard(holds_.mutex);
-  const bool is_notifier = notifier_thread_.is_this_thread();
-  while (notifier_thread_.started && !is_notifier && !notifier_thread_.ended &&
-         !settings.silenced && notifier_.reports_to(settings)) {
-    holds_.changed.wait(guard);
-  }
+  sigv4::await(holds_.changed, guard, kNever, [&] {
+    return !notifier_thread_.must_be_awaited() || settings.silenced ||
+           !notifier_.reports_to(settings);
+  });
   settings.silenced = true;
   settings.listener.reset();
 }

@@ -12,9 +12,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "../../sigv4/boot_clock.hpp"
+#include "../../sigv4/function_ref.hpp"
 #include "../../sigv4/thread.hpp"
 #include "../dynamodb/client.hpp"
 #include "../dynamodb/retry.hpp"
@@ -28,7 +30,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// A lock that close() has released, or not: then the result says why.
+// How the release of a lock has ended.
 struct Released {
   HoldPtr hold;
   Result result;
@@ -51,11 +53,11 @@ class Keeper : public sigv4::Stoppable,
   // Starts both threads, unless they run.  Call it before the first request.
   // Returns false if that is impossible, or once exit() ends the threads.
   bool start_threads();
-  // Whether the threads end, or have ended.
+  // Whether tell_to_stop() was called.
   bool is_stopping() const;
-  // Both threads end after abandoned requests were tried once more.  `by` is
-  // the deadline for that.  await_stop() waits a moment longer, but not for a
-  // thread that a callback or libcurl blocks, nor for the calling thread.
+  // Abandoned requests are tried once more, until `by`.  Then both threads end.
+  // await_stop() waits a moment longer, but not for a thread that a callback or
+  // libcurl blocks, nor for the calling thread.
   void tell_to_stop(BootTime by) override;
   void await_stop() override;
 
@@ -67,15 +69,27 @@ class Keeper : public sigv4::Stoppable,
   HoldPtr make(const MutexSettingsPtr& settings) {
     return holds_.make(settings);
   }
-  // Sends the next request and waits for its answer.  If the deadline comes or
-  // the waker is woken first, the Hold is left to the sender, with a request
-  // that is in flight.  The wait says how it ended.
-  void ask(Hold& hold, Wait& wait, BootTime deadline, sigv4::CallWaker& waker);
+  // Takes the lock, or tries to.  Retries after transient errors until there is
+  // a verdict other than `again` or a final fault, until the deadline, or until
+  // the waker is woken.  Sets the result of the wait: its answer says why
+  // nothing is decided.  Afterwards the Hold is null if it is the sender's.
+  // Calls `on_outage`, with no mutex held, when the first transient error since
+  // the last answer has come.
+  void take(HoldPtr& hold, Wait& wait, BootTime deadline,
+            sigv4::CallWaker& waker, sigv4::FunctionRef<void()> on_outage);
+  // For a call that begins to take the lock while no other does.
+  void forget_outage(MutexSettings& settings);
+  // See Holds::patience_ends().
+  BootTime patience_ends(const MutexSettings& settings,
+                         std::optional<BootTime> patient_since) const;
+  // The last error of an outage.
+  void copy_last_failure(const MutexSettings& settings,
+                         dynamodb::Answer& to) const;
   // The lock is the caller's.  Does nothing, and returns false, once
   // release_all() was called.  REQUIRES: it was granted.
   bool keep(Hold& hold);
   // The caller gives up: what the take may have got is released.  Does nothing
-  // if the Hold was left to the sender, or is held.
+  // if the lock is held.
   void leave(Hold& hold);
   // When the record that takes of this mutex have seen becomes stale.
   BootTime stale_at(const MutexSettings& settings) const;
@@ -99,10 +113,10 @@ class Keeper : public sigv4::Stoppable,
   // --- Its end.  -------------------------------------------------------------
 
   // Ends the claim, releases the lock with these changes (may be null), and
-  // waits for that until the deadline.  After it the release goes on in the
-  // background, until the lease is over.  The verdict is `released`, `not_held`
-  // if it was released before, a loss, `again`, or `closed` once exit() has
-  // ended the threads.  Needs no memory.
+  // waits for that until the deadline.  Then it goes on in the background,
+  // until the lease is over.  The verdict is `released`, `not_held` if it was
+  // released before, a loss, `again`, or `closed` once exit() has ended the
+  // threads.  Needs no memory.
   Released release(const HoldPtr& hold, const ChangesPtr& changes,
                    BootTime deadline);
   // Accepts no more grants, and releases all that are held, many at once. Waits
@@ -126,7 +140,9 @@ class Keeper : public sigv4::Stoppable,
     bool is_this_thread() const {
       return started && sigv4::is_this_thread(thread);
     }
-    bool is_awaited() const { return started && !ended && !is_this_thread(); }
+    bool must_be_awaited() const {
+      return started && !ended && !is_this_thread();
+    }
   };
 
   template <class Work>

@@ -19,10 +19,9 @@ namespace {
 // kept.
 constexpr std::size_t kRenewalsAtOnce = 32;
 constexpr std::size_t kReleasesAtOnce = 32;
-// How many renewals are in flight at once if leases are nearly over.  A renewal
-// that hangs occupies its place for its request_timeout.  If that is a quarter
-// of the lease, two sets of 128 fit into the second half of the lease: 256
-// renewals that hang still leave room for a healthy one.
+// How many renewals are in flight at once if leases are nearly over.  With a
+// request_timeout of a quarter of the lease, one that hangs is in flight half
+// of the time.  So 256 can hang, and a healthy one still finds room.
 constexpr std::size_t kMostRenewals = 128;
 
 // The rate limit of renewals is 2.25 times the mean rate that all leases need,
@@ -39,37 +38,44 @@ nanoseconds between_renewals(double needed) {
       1e9 / std::max(kMostTimesMean * needed, kLeastRenewalsPerSecond)));
 }
 
-bool goes_first(const Hold& hold) {
-  const Wait* const wait = hold.wait;
-  return wait != nullptr && (hold.phase == Phase::held || wait->goes_first);
+// From then on no rate holds the renewal up: its lease is nearly over.
+BootTime urgent_at(BootTime claim_end, nanoseconds ttl) {
+  return claim_end - ttl / kUrgentPart;
 }
 
-// In the order of their ranks.
+// In the order in which they are sent.
 enum Rank {
-  awaited,  // By a call that goes first.
+  awaited,  // A call waits for it.
   usual,
-  unanswered,
-  doubtful,
+  usual_unanswered,  // It got no answer before.
+  doubtful,          // Of a take that perhaps never succeeded.
   doubtful_unanswered,
-  again,
-  again_unanswered,
+  second,  // The second release of such a take.
+  second_unanswered,
 };
 
-// A renewal that got no answer comes a ttl later.
+bool is_awaited(const Hold& hold) {
+  return hold.wait != nullptr && hold.wait->goes_first;
+}
+
+// A renewal without an answer is sorted as if its claim ended a ttl later.
 OrderKey key_of_renewal(const Hold& hold) {
   const BootTime end = hold.lease.claim_end();
-  return {goes_first(hold) ? awaited : usual,
+  return {is_awaited(hold) ? awaited : usual,
           hold.unanswered() ? end + hold.settings->ttl : end};
 }
 
-OrderKey key_of_release(const Hold& hold, BootTime now) {
-  int rank = hold.unanswered() ? unanswered : usual;
-  if (hold.is_doubtful()) rank += doubtful - usual;
-  if (hold.phase == Phase::releasing_again) rank += again - doubtful;
-  return {goes_first(hold) ? awaited : rank, now};
+Rank rank_of_release(const Hold& hold) {
+  const bool unanswered = hold.unanswered();
+  if (is_awaited(hold)) return awaited;
+  if (hold.phase == Phase::releasing_again) {
+    return unanswered ? second_unanswered : second;
+  }
+  if (hold.is_doubtful()) return unanswered ? doubtful_unanswered : doubtful;
+  return unanswered ? usual_unanswered : usual;
 }
 
-Hold* first(const Order& line) {
+Hold* first_in(const Order& line) {
   return line.empty() ? nullptr : line.begin()->second.get();
 }
 
@@ -81,12 +87,8 @@ BootTime RenewalRate::begins_at(BootTime claim_end, nanoseconds ttl) const {
   return std::min(next_, urgent_at(claim_end, ttl));
 }
 
-BootTime RenewalRate::urgent_at(BootTime claim_end, nanoseconds ttl) {
-  return claim_end - ttl / kUrgentPart;
-}
-
 void RenewalRate::count(BootTime now, double needed) {
-  if (next_ > now) return;
+  if (next_ > now) return;  // Beyond the limit.
   const nanoseconds between = between_renewals(needed);
   next_ = std::max(next_, now - kMaxBurst * between) + between;
 }
@@ -100,7 +102,7 @@ void Lines::join(Hold& hold, BootTime now) {
     case Call::renew:
       return hold.send.move(renewals_, key_of_renewal(hold));
     case Call::release:
-      return hold.send.move(releases_, key_of_release(hold, now));
+      return hold.send.move(releases_, {rank_of_release(hold), now});
     case Call::take:
       return hold.send.move(takes_, {0, now});
   }
@@ -112,46 +114,52 @@ void Lines::update(Hold& hold) {
 }
 
 void Lines::begin_round(std::size_t renewals, std::size_t releases) {
-  renewing_ = renewals;
-  releasing_ = releases;
-  taken_ = 0;
+  renewals_in_flight_ = renewals;
+  releases_in_flight_ = releases;
+  takes_begun_ = 0;
 }
 
-HoldPtr Lines::next(BootTime now, Order& parked, BootTime& look_at) {
-  Hold* const renewal = first(renewals_);
-  Hold* const release = first(releases_);
-  Hold* hold = nullptr;
-  if (renewal != nullptr && may_renew(*renewal, now, look_at)) {
-    hold = renewal;
-    rate_.count(now, renewals_per_s);
-    ++renewing_;
-  } else if (release != nullptr &&
-             (goes_first(*release) || releasing_ < kReleasesAtOnce)) {
-    hold = release;
-    if (!goes_first(*release)) ++releasing_;
-  } else if (taken_ < kBegunInARound) {
-    hold = first(takes_);
-    ++taken_;
-  } else if (!takes_.empty()) {
-    look_at = now;
+Lines::Due Lines::due(BootTime now) const {
+  BootTime ask_at = kNever;
+  if (Hold* const renewal = first_in(renewals_)) {
+    ask_at = renews_at(*renewal, now);
+    if (ask_at <= now) return {renewal, now};
   }
-  if (hold == nullptr) return nullptr;
-  hold->send.move(parked, {});
-  return hold->shared_from_this();
+  if (Hold* const release = first_in(releases_)) {
+    const bool has_room = releases_in_flight_ < kReleasesAtOnce;
+    // It keeps its rank when its call leaves.
+    if (has_room || release->send.key().rank == awaited) return {release, now};
+  }
+  Hold* const take = first_in(takes_);
+  if (take == nullptr) return {nullptr, ask_at};
+  if (takes_begun_ >= kBegunInARound) return {nullptr, now};
+  return {take, now};
 }
 
-// When the service is back after an outage, many renewals are due at once.
-bool Lines::may_renew(const Hold& hold, BootTime now, BootTime& look_at) const {
-  if (goes_first(hold)) return true;
-  if (renewing_ >= kMostRenewals) return false;
+void Lines::count(const Hold& hold, BootTime now) {
+  switch (hold.call()) {
+    case Call::renew:
+      rate_.count(now, renewals_per_s);
+      ++renewals_in_flight_;
+      break;
+    case Call::release:
+      ++releases_in_flight_;
+      break;
+    case Call::take:
+      ++takes_begun_;
+      break;
+  }
+}
+
+// After an outage many renewals are due at once, so they are limited.
+BootTime Lines::renews_at(const Hold& hold, BootTime now) const {
+  if (is_awaited(hold)) return now;
+  // An answer makes room.
+  if (renewals_in_flight_ >= kMostRenewals) return kNever;
   const BootTime end = hold.lease.claim_end();
   const nanoseconds ttl = hold.settings->ttl;
-  const BootTime when = renewing_ >= kRenewalsAtOnce
-                            ? RenewalRate::urgent_at(end, ttl)
-                            : rate_.begins_at(end, ttl);
-  if (when <= now) return true;
-  look_at = std::min(look_at, when);
-  return false;
+  return renewals_in_flight_ >= kRenewalsAtOnce ? urgent_at(end, ttl)
+                                                : rate_.begins_at(end, ttl);
 }
 
 }  // namespace lock

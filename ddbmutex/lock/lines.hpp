@@ -1,19 +1,23 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
 // Holds whose next request is due.  Renewals, releases and takes each have a
-// line.  So many may be in flight:
+// line.
 //
-// - 32 renewals and 32 releases.  One that renew(), release() or unlock() waits
-//   for goes first, and beyond these limits.
+// The order:
+// - A renewal or release that renew(), release() or unlock() waits for goes
+//   first, and beyond all limits.
 // - Claims that end first are renewed first.  A renewal that got no answer is
 //   repeated after the others, so that requests that hang do not hold them up.
+// - Releases of locks that were held go before those of takes that perhaps
+//   never succeeded; then in order of arrival.
+//
+// The limits:
+// - 32 renewals and 32 releases are in flight.
 // - 100 renewals begin per second, or 2.25 times as many as all leases need if
 //   that is more.  So a backlog is worked off gradually, unless its leases are
 //   nearly over.  A renewal that fails does not count.
 // - In the last eighth of its lease, a renewal ignores that rate, and 128 may
 //   be in flight.
-// - Releases of locks that were held go before those of takes that perhaps
-//   never succeeded; then in order of arrival.
 // - 16 takes begin in a round of the sender.  Each may need a new connection,
 //   and a handshake takes time.
 //
@@ -32,7 +36,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// How many takes, and how many other calls, begin in a round.
+// How many takes begin in a round, and how many errands (see sender.hpp).
 constexpr int kBegunInARound = 16;
 
 // The rate limit of a table's renewals, a token bucket.  `needed` is how many
@@ -42,9 +46,6 @@ class RenewalRate {
  public:
   // When the renewal of that claim may begin.
   BootTime begins_at(BootTime claim_end, std::chrono::nanoseconds ttl) const;
-  // From then on no limit holds it up: its lease is nearly over.
-  static BootTime urgent_at(BootTime claim_end, std::chrono::nanoseconds ttl);
-
   // A renewal begins.
   void count(BootTime now, double needed);
   // A renewal has failed.  It must be sent again, so it does not count.
@@ -56,31 +57,36 @@ class RenewalRate {
 
 class Lines {
  public:
+  struct Due {
+    Hold* hold;       // The first whose request may begin now, or null.
+    BootTime ask_at;  // If it is null: when to ask again.
+  };
+
   // Its next request is due.
   void join(Hold& hold, BootTime now);
   // Its claim has become shorter.
   void update(Hold& hold);
 
-  // No release and no take is in line.
-  bool idle() const { return releases_.empty() && takes_.empty(); }
+  bool has_release_or_take() const {
+    return !releases_.empty() || !takes_.empty();
+  }
   // The sender begins a round, with these in flight.
   void begin_round(std::size_t renewals, std::size_t releases);
-  // Moves the next one that may be sent now to `parked`, and returns it; null
-  // if there is none.  Then it lowers `look_at` to the time when to ask again.
-  HoldPtr next(BootTime now, Order& parked, BootTime& look_at);
-
+  Due due(BootTime now) const;
+  // Its request begins.
+  void count(const Hold& hold, BootTime now);
   // A renewal has failed, so it does not count.
   void uncount_renewal() { rate_.uncount(renewals_per_s); }
 
   double renewals_per_s = 0;  // How many all held leases need, on average.
 
  private:
-  bool may_renew(const Hold& hold, BootTime now, BootTime& look_at) const;
+  BootTime renews_at(const Hold& hold, BootTime now) const;
 
   Order renewals_, releases_, takes_;
   RenewalRate rate_;
-  std::size_t renewing_ = 0, releasing_ = 0;  // In flight.
-  int taken_ = 0;                             // Takes of this round.
+  std::size_t renewals_in_flight_ = 0, releases_in_flight_ = 0;
+  int takes_begun_ = 0;  // In this round.
 };
 
 }  // namespace lock

@@ -40,12 +40,12 @@ struct TableState {
   TableState(const TableState&) = delete;
   TableState& operator=(const TableState&) = delete;
 
+  // Whether close() or exit() has ended it.
+  bool is_closed() const { return waits.closed() || keeper->is_stopping(); }
+
   const std::shared_ptr<Keeper> keeper;
   dynamodb::Client& client;  // The keeper's.
   dynamodb::RetryBudget& budget;
-  // By close(), or by exit().
-  bool is_closed() const { return waits.closed() || keeper->is_stopping(); }
-
   Waits waits;
   TurnsOfOthers turns_of_others;
 };
@@ -62,12 +62,13 @@ class Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   // Waits for that time; max(): for ever.  With zero it tries once, within
-  // request_timeout.  `stopped` ends the call once it is set and passed to
-  // cancel(); may be null.  The verdict is `ours` if it succeeded.
+  // request_timeout, or twice that if it has to look first.  `stopped` may be
+  // null.  To end this call alone, set it and pass it to cancel().  The verdict
+  // is `ours` if the call has succeeded.
   Result lock(std::chrono::nanoseconds time, const std::atomic<bool>* stopped);
-  // Returns within request_timeout, and needs no memory.  What is undecided
-  // then is finished in the background.  The changes may be null.  The verdict
-  // is `released` if it succeeded.
+  // Returns within request_timeout, and needs no memory.  If there is no answer
+  // by then, the release goes on in the background.  The changes may be null.
+  // The verdict is `released` if the call has succeeded.
   Result release(const ChangesPtr& changes);
   // Renews now.
   Result renew(const ChangesPtr& changes);
@@ -76,7 +77,7 @@ class Mutex {
   // The verdict is `ours`, `not_held` or a loss.
   Result state() const;
 
-  // What is held, even if it was lost; null once it is released.
+  // The current Hold, even if it was lost; null once release() begins.
   HoldPtr held() const;
   // What the user has stored in the row; empty if nothing is held.
   dynamodb::Item stored() const;
@@ -85,9 +86,9 @@ class Mutex {
     return token_.load(std::memory_order_acquire);
   }
 
-  // Ends the waits under way, or those that have just been `stopped`.
+  // Ends all waits under way, or only those with this `stopped`.
   void cancel(const std::atomic<bool>* stopped = nullptr);
-  // The destructor calls this first.  After it no wait and no callback begins.
+  // What the destructor does.  After it no wait and no callback begins.
   void end();
 
   // Boot clock; BootTime::min() while the lock is not held.
@@ -99,16 +100,6 @@ class Mutex {
  private:
   class Acquisition;  // One call of lock().
   using Guard = std::lock_guard<sigv4::Mutex>;
-  // Transient errors of the thread that is first in the queue, since its last
-  // answer.  Once they have lasted for MutexSettings::patience while a call
-  // waits without a deadline, it ends with the last of them.
-  struct Outage {
-    std::optional<BootTime> since;  // Not set: nothing is failing.
-    bool warned = false;            // It has been logged.
-    // Null before the first error.  By pointer, because most locks have none.
-    std::unique_ptr<dynamodb::Answer> last;
-  };
-
   void leave_next_turn();
   const dynamodb::Item& stored_item() const;  // REQUIRES: mutex_ is held.
 
@@ -119,12 +110,11 @@ class Mutex {
   // All below: GUARDED_BY(mutex_)
   Queue queue_;
   HoldPtr held_;
-  // What is stored in the row, if a take has read it or a call has changed it.
+  // Only its `others` count: what the take has read, and later changes.  Null:
+  // only what the take has written is stored.
   std::unique_ptr<const Row> stored_row_;
-  Outage outage_;
-  // What the last thread that asked DynamoDB and left without the lock saw:
-  // another host holds it.  A thread that gets the turn with no time left to
-  // ask reports that.
+  // The last thread that asked DynamoDB in vain saw that another host holds the
+  // lock.  The next thread says so if it gets no answer.
   bool found_held_ = false;
 };
 

@@ -54,11 +54,11 @@ void Notifier::run() {
   }
 }
 
-// The next event to report.  Losses come before dangers, no matter which is due
-// first: a callback may be slow, and all others wait for it.
+// The next event to report.  Losses come before all dangers, because a slow
+// callback delays everything behind it.
 News Notifier::next_news(HoldPtr& hold) {
   const BootTime now = BootClock::now();
-  lose_ended(now);
+  lose_overdue(now);
   Order& to_report = holds_.to_report;
   if (next_in(to_report) > now) return News::none;
   hold = to_report.begin()->second;
@@ -66,20 +66,19 @@ News Notifier::next_news(HoldPtr& hold) {
     holds_.forget_report(*hold);
     return News::loss;
   }
-  // Danger is not reported once the DdbMutex has ended.
   const bool danger = holds_.danger_at(*hold) <= now;
   if (danger) hold->in_danger = true;
-  holds_.publish(*hold);
+  holds_.publish(*hold);  // Plans its next report.
   return danger ? News::danger : News::none;
 }
 
-// Losses move to the front, before all that is not lost.
-void Notifier::lose_ended(BootTime now) {
+// Puts the reports of these in front.
+void Notifier::lose_overdue(BootTime now) {
   const Order& to_report = holds_.to_report;
   for (auto at = to_report.begin();
        at != to_report.end() && at->first.when <= now;) {
     Hold& hold = *at->second;
-    ++at;
+    ++at;  // Before the Hold moves.
     holds_.lose_if_ended(hold, now);
   }
 }
@@ -102,8 +101,8 @@ void Notifier::report(Guard& guard, Hold& hold, News news) {
   guard.unlock();
   // First, because a callback may destroy the table.
   if (!silenced) log(news, hold, loss);
-  if (!silenced && listener) call_back(news, hold, loss, *listener);
-  listener.reset();
+  if (listener) call_back(news, hold, loss, *listener);
+  listener.reset();  // May destroy it, so not under the mutex.
   guard.lock();
   reporting_ = nullptr;
   holds_.changed.notify_all();
@@ -128,10 +127,10 @@ void Notifier::call_back(News news, [[maybe_unused]] const Hold& hold,
 // the logger may be gone too, and the text goes to stderr.
 void Notifier::log_exception(News news, const Hold& hold,
                              const char* what) const {
-  auto logs = static_cast<bool>(holds_.client.log());
+  bool logs;
   {
     const Guard guard(holds_.mutex);
-    logs = logs && !holds_.stopping;
+    logs = holds_.client.log() && !holds_.stopping;
   }
   sigv4::try_with_memory([&] {
     const std::string text =

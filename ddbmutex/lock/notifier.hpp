@@ -25,9 +25,10 @@ class Notifier {
   bool reports_to(const MutexSettings& settings) const;
 
  private:
-  void lose_ended(BootTime now);
+  void lose_overdue(BootTime now);
+  // Sets the Hold whose news it is.
   News next_news(HoldPtr& hold);
-  // Logs the event, then calls the listener.  Unlocks the guard meanwhile.
+  // Unlocks the guard, logs the event, calls the listener, and locks again.
   void report(Holds::Guard& guard, Hold& hold, News news);
   // One callback; logs what it throws.
   void call_back(News news, const Hold& hold, Verdict loss,

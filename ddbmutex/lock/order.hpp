@@ -1,6 +1,6 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
-// Holds in the order in which something is due for them.
+// Holds, sorted by when something is due for them.
 //
 // A Hold enters two orders when it is made.  To move it later, within an order
 // or to another one, allocates nothing.
@@ -23,24 +23,27 @@ namespace lock {
 struct Hold;
 using HoldPtr = std::shared_ptr<Hold>;
 
+constexpr BootTime kNever = BootTime::max();
+
 // The lower rank comes first, and among equals the earlier time.
 struct OrderKey {
   bool operator<(const OrderKey& other) const {
     return std::tie(rank, when) < std::tie(other.rank, other.when);
   }
+  // By default nothing is due.
   int rank = 0;
-  BootTime when = BootTime::max();  // max(): nothing is due for it.
+  BootTime when = kNever;
 };
 
 using Order = std::multimap<OrderKey, HoldPtr>;
 
-// When the first is due; max() if there is none.
+// When the first is due.
 inline BootTime next_in(const Order& order) {
-  return order.empty() ? BootTime::max() : order.begin()->first.when;
+  return order.empty() ? kNever : order.begin()->first.when;
 }
 
-// Where a Hold is, in one of several orders.  enter() comes first, and nothing
-// after leave().
+// The place of a Hold in an order.  Call enter() first, and nothing after
+// leave().
 class Place {
  public:
   const OrderKey& key() const { return at_->first; }
@@ -57,10 +60,9 @@ class Place {
     at_ = order.insert(std::move(node));
     in_ = &order;
   }
-  // Whoever drops the last pointer destroys the Hold.
+  // Returns the order's pointer, which may be the last one to the Hold.
   HoldPtr leave() {
     Order::node_type node = in_->extract(at_);
-    in_ = nullptr;
     return std::move(node.mapped());
   }
 

@@ -454,8 +454,9 @@ BootTime Lease::claim_end_of(const Sent& sent,
   return std::min(end, clock.when_latest_is(sent.earliest + held_for(ttl_)));
 }
 
+// A claim that got shorter counts as older.
 BootTime Lease::time_at_age(nanoseconds age) const {
-  return confirmed_.at + age;
+  return std::min(confirmed_.at, claim_end_ - held_for(ttl_)) + age;
 }
 
 ServiceTime Lease::lowest_stamp() const {

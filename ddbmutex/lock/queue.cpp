@@ -2,125 +2,109 @@
 
 #include "queue.hpp"
 
+#include <algorithm>
 #include <mutex>
-#include <utility>
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
+
+namespace {
+
+template <class Element>
+void erase(std::vector<Element*>& all, Element* one) {
+  all.erase(std::find(all.begin(), all.end(), one));
+}
+
+}  // namespace
 
 // -- Waits -------------------------------------------------------------------
 
 Waits::One::One(Waits& waits) : waits_(waits) {
   const std::lock_guard<sigv4::Mutex> guard(waits_.mutex_);
   if (waits_.closed()) return;
-  begun_ = &waker_;
-  next_ = std::exchange(waits_.first_, this);
+  waits_.wakers_.push_back(&waker_);
+  registered_ = true;
 }
 
 Waits::One::~One() {
-  if (begun_ == nullptr) return;
+  if (!registered_) return;
   const std::lock_guard<sigv4::Mutex> guard(waits_.mutex_);
-  One** place = &waits_.first_;
-  while (*place != this) place = &(*place)->next_;
-  *place = next_;
+  erase(waits_.wakers_, &waker_);
 }
 
 void Waits::close() {
   const std::lock_guard<sigv4::Mutex> guard(mutex_);
   closed_ = true;
-  for (One* one = first_; one != nullptr; one = one->next_) one->waker_.wake();
+  for (sigv4::CallWaker* waker : wakers_) waker->wake();
 }
 
-// -- Queue -------------------------------------------------------------------
-
-std::uint64_t this_thread() noexcept {
+std::uint64_t this_thread() {
   static std::atomic<std::uint64_t> threads{0};
   thread_local std::uint64_t number = 0;
   if (number == 0) number = ++threads;
   return number;
 }
 
-namespace {
-
-constexpr std::uint64_t kNobody = UINT64_MAX;
-
-}  // namespace
-
-void Queue::Waiter::cancel() {
-  cancelled_ = true;
-  waker_.wake();
-}
+// -- Queue -------------------------------------------------------------------
 
 Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
-  if (ended_) return Entry::refused;
-  if (waiter.cancelled()) waiter.waker_.wake();
-  if (turn_ == nullptr && holder_ == 0) {
+  if (ended_ || waiter.cancelled()) return Entry::ended;
+  if (turn_ == nullptr && !locked_) {
     turn_ = &waiter;
-    waiter.has_turn_ = true;
     return Entry::turn;
   }
-  if (!wait) return Entry::refused;
-  waiter.next_ = nullptr;
-  Waiter** end = &line_;
-  while (*end != nullptr) end = &(*end)->next_;
-  *end = &waiter;
+  if (!wait) return Entry::busy;
+  line_.push_back(&waiter);
   return Entry::line;
 }
 
-bool Queue::become_holder(Waiter& waiter) {
-  if (ended_) return false;
-  turn_ = nullptr;
-  holder_ = waiter.thread_;
-  return true;
-}
-
 void Queue::leave(Waiter& waiter) {
-  if (turn_ == &waiter) {
-    turn_ = nullptr;
-    return admit_next();
+  if (has_turn(waiter)) {
+    give_turn_to_next();
+  } else {
+    erase(line_, &waiter);
   }
-  Waiter** place = &line_;
-  while (*place != &waiter) place = &(*place)->next_;
-  *place = waiter.next_;
 }
 
-void Queue::let_go() {
-  if (holder_ != 0) holder_ = kNobody;
+void Queue::become_holder() {
+  turn_ = nullptr;
+  locked_ = true;
+  holder_ = this_thread();
 }
+
+bool Queue::held_by_this_thread() const { return holder_ == this_thread(); }
 
 void Queue::pass() {
-  if (holder_ == 0) return;  // Ended amid the taking.
-  holder_ = 0;
-  admit_next();
+  locked_ = false;
+  give_turn_to_next();
+}
+
+void Queue::give_turn_to_next() {
+  turn_ = nullptr;
+  if (line_.empty()) return;
+  turn_ = line_.front();
+  line_.erase(line_.begin());
+  turn_->waker_.wake();
+}
+
+void Queue::wake_line() {
+  for (Waiter* waiter : line_) waiter->waker_.wake();
+}
+
+void Queue::cancel(const std::atomic<bool>* stopped) {
+  const auto cancel_one = [stopped](Waiter& one) {
+    if (stopped != nullptr && one.stopped_ != stopped) return;
+    one.cancelled_ = true;
+    one.waker_.wake();
+  };
+  if (turn_ != nullptr) cancel_one(*turn_);
+  for (Waiter* waiter : line_) cancel_one(*waiter);
 }
 
 void Queue::end() {
   ended_ = true;
   cancel();
-}
-
-// Wakes while nobody else can enter or leave, so that no wake comes after the
-// waiter has left and its Waker serves another.
-void Queue::admit_next() {
-  if (line_ == nullptr || turn_ != nullptr) return;
-  turn_ = std::exchange(line_, line_->next_);
-  turn_->has_turn_ = true;
-  turn_->waker_.wake();
-}
-
-void Queue::wake_line() {
-  for (Waiter* one = line_; one != nullptr; one = one->next_) {
-    one->waker_.wake();
-  }
-}
-
-void Queue::cancel(const std::atomic<bool>* stopped) {
-  const auto cancel_one = [stopped](Waiter& one) {
-    if (stopped == nullptr || one.stopped_ == stopped) one.cancel();
-  };
-  if (turn_ != nullptr) cancel_one(*turn_);
-  for (Waiter* one = line_; one != nullptr; one = one->next_) cancel_one(*one);
 }
 
 }  // namespace lock

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "../../sigv4/http.hpp"
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/waiting.hpp"
+#include "../dynamodb/ask.hpp"
 #include "requests.hpp"
 
 namespace ddbmutex {
@@ -24,7 +26,7 @@ using Phase = Hold::Phase;
 
 namespace {
 
-// How many takes that callers abandoned are awaited.
+// So many abandoned takes may stay in flight.
 constexpr int kMostAwaited = 16;
 
 // After a final error a renewal is retried this often per lease: keys and
@@ -43,19 +45,42 @@ bool is_releasing(const Hold& hold) {
   return hold.phase == Phase::releasing || hold.phase == Phase::releasing_again;
 }
 
+Answer unsent(const Errand& errand, Fault why) {
+  Answer answer;
+  answer.action = errand.request.action;
+  answer.fault = why;
+  return answer;
+}
+
+// Of an errand or a take: whether its caller has gone.
+bool is_abandoned(const Flight& flight) {
+  if (flight.errand != nullptr) return flight.errand->bell == nullptr;
+  return flight.hold != nullptr && flight.call == Call::take &&
+         flight.hold->phase != Phase::taking;
+}
+
+// Whether shutdown waits for its answer.
+bool is_worth_waiting(const Flight& flight) {
+  if (flight.errand != nullptr) return true;
+  return flight.hold != nullptr && flight.call != Call::renew &&
+         flight.hold->phase != Phase::releasing_again;
+}
+
 // What the answer to a release means to whoever called for it.
 Verdict verdict_of_release(const Hold& hold) {
   const Fault fault = hold.answer.fault;
-  // If it was refused because the lease was over, its changes are not stored.
+  // It was refused because the row is not ours any more.  So its changes are
+  // not stored, unless an earlier release without an answer has stored them.
   const bool stored =
       fault == Fault::none || hold.outcome_unknown || !hold.lease.carries();
   if (hold.verdict == Verdict::released && !stored) return Verdict::expired;
+  // The table was made anew with another key.  That is an error, no loss.
   return fault == Fault::wrong_key ? Verdict::again : hold.verdict;
 }
 
 }  // namespace
 
-// A round in which memory runs out is repeated, with what it had chosen.
+// A round in which memory runs out is repeated.
 void Sender::run() {
   bool goes_on = true;
   while (goes_on) {
@@ -66,31 +91,29 @@ void Sender::run() {
   end_all();
 }
 
+// Returns false once the thread is to end.
 bool Sender::send_round() {
-  BootTime next;
-  if (!collect(next)) return false;
+  begin_round();
   begin_errands();
-  const Begun begun = begin_all();
-  if (begun == Begun::no_memory) pause_for_memory();
-  // If some did not begin, others may have room now.
-  if (begun != Begun::yes) return true;
-  await_any(next);
-  conclude_errands();
+  while (begin_next()) {  // Until no more is due, or memory runs out.
+  }
+  const std::optional<BootTime> until = plan_sleep();
+  if (!until) return false;
+  await_any(*until);
   conclude_all();
   return true;
 }
 
+// Sleeps for the whole pause.  Nothing wakes it earlier.
 void Sender::pause_for_memory() {
-  sigv4::Waker& waker = holds_.sender.waker();
-  sigv4::wait_until(BootClock::now() + kMemoryPause, &waker);
-  waker.clear();
+  sigv4::wait_until(BootClock::now() + kMemoryPause, nullptr);
 }
 
 // Tells all calls that still wait.
 void Sender::end_all() {
   {
     const Guard guard(holds_.mutex);
-    errands_.splice(errands_.end(), asked_);
+    errands_.splice(errands_.end(), queued_);
     for (const auto& [key, hold] : holds_.to_report) {
       if (hold->phase == Phase::taking && hold->wait != nullptr) {
         abandon(*hold);
@@ -98,77 +121,72 @@ void Sender::end_all() {
       if (is_releasing(*hold)) tell_of_release(*hold, true);
       hold->told.notify_all();
     }
+    for (const Flight& flight : flights_) {
+      if (flight.hold != nullptr) flight.hold->flight = nullptr;
+    }
   }
-  for (const auto& one : errands_) {
-    end_errand(*one, sigv4::Transport::cancelled);
+  for (const auto& errand : errands_) {
+    answer_errand(*errand, unsent(*errand, Fault::cancelled));
   }
-  for (const HoldPtr& hold : in_flight_) hold->flight.reset();
-  left_.clear();
+  for (Flight& flight : flights_) {
+    if (flight.errand == nullptr) continue;
+    answer_errand(*flight.errand,
+                  holds_.client.finish(std::move(flight.pending),
+                                       sigv4::Transport::cancelled));
+  }
+  flights_.clear();
   holds_.client.close_connections();
 }
 
 // --- What is due -------------------------------------------------------------
 
-// Chooses what is to begin.  Sets `next` to the time of the next round.
-// Returns false once the thread is to end: when everything that callers left
-// was tried once more, or when the time for that is up.
-bool Sender::collect(BootTime& next) {
+// Counts what is in flight, and ends requests that nobody needs any more.
+// Takes over the errands of this round.
+void Sender::begin_round() {
   const Guard guard(holds_.mutex);
   const BootTime now = BootClock::now();
-  const bool worth_waiting = look_at_flights(now);
-  line_up(now);
-  next = BootTime::max();
-  choose(now, next);
-  next = std::min(next, next_in(holds_.to_send));
-  // The Hold that the thread was woken for may be gone.  Its time is kept even
-  // so: the next one is probably due later, and need not wake the thread again.
-  Sleeper& sleeper = holds_.sender;
-  if (sleeper.sleeps_until() > now) {
-    next = std::min(next, sleeper.sleeps_until());
-  }
-  sleeper.set_sleeps_until(next);
-  if (!holds_.stopping) return true;
-  next = std::min(next, holds_.stop_by);
-  const bool idle = !worth_waiting && chosen_.empty() && errands_.empty() &&
-                    asked_.empty() && holds_.lines.idle();
-  ended_ = idle || now >= holds_.stop_by;
-  return !ended_;
-}
-
-// Counts what is in flight, and ends takes that were abandoned, if they are too
-// many or cannot have been applied.  Returns whether something is in flight
-// that is worth waiting for at shutdown.
-bool Sender::look_at_flights(BootTime now) {
+  holds_.sender.set_looking(now);
   std::size_t renewals = 0, releases = 0;
   int awaited = 0;
-  bool worth_waiting = false;
-  for (const HoldPtr& hold : in_flight_) {
-    Flight& flight = *hold->flight;
+  for (Flight& flight : flights_) {
+    const bool is_taking =
+        flight.hold != nullptr && flight.hold->phase == Phase::taking;
+    if (holds_.stopping && is_taking) abandon(*flight.hold);
+    if (is_abandoned(flight)) {
+      flight.answer_by = kNever;
+      if (flight.may_be_applied()) ++awaited;
+      const bool stays = flight.may_be_applied() && awaited <= kMostAwaited;
+      if (!stays) flight.timeout_at = now;
+    }
+    if (flight.hold == nullptr) continue;
     if (flight.call == Call::renew) ++renewals;
     if (flight.call == Call::release) ++releases;
-    if (flight.call == Call::take) {
-      if (holds_.stopping && hold->phase == Phase::taking) {
-        abandon(*hold);
-      }
-      const bool is_left = hold->phase == Phase::releasing;
-      if (is_left) flight.answer_by = BootTime::max();
-      if (is_left && (!flight.may_be_applied() || ++awaited > kMostAwaited)) {
-        flight.timeout_at = now;
-      }
-    }
-    if (flight.call != Call::renew && hold->phase != Phase::releasing_again) {
-      worth_waiting = true;
-    }
   }
   holds_.lines.begin_round(renewals, releases);
-  return worth_waiting;
+  queued_.remove_if([](const auto& errand) { return errand->bell == nullptr; });
+  for (int i = 0; i < kBegunInARound && !queued_.empty(); ++i) {
+    errands_.splice(errands_.end(), queued_, queued_.begin());
+  }
 }
 
-// At shutdown, all releases are due, and no renewal is.
+// The next request that may begin now.  Moves what is due to its line.
+Lines::Due Sender::next_due(BootTime now) {
+  line_up(now);
+  for (;;) {
+    const Lines::Due due = holds_.lines.due(now);
+    const Hold* const hold = due.hold;
+    const bool is_in_flight = hold != nullptr && hold->flight != nullptr &&
+                              hold->flight->call == hold->call();
+    if (!is_in_flight) return due;
+    holds_.park(*due.hold);  // The answer plans the next one.
+  }
+}
+
+// At shutdown, everything is due but renewals.
 void Sender::line_up(BootTime now) {
   Order& planned = holds_.to_send;
   const bool any_due = next_in(planned) <= now;
-  while (next_in(planned) != BootTime::max()) {
+  while (next_in(planned) != kNever) {
     Hold& hold = *planned.begin()->second;
     const bool renews = hold.phase == Phase::held;
     const bool is_fresh = renews && hold.wait == nullptr && !hold.failing();
@@ -185,78 +203,68 @@ void Sender::line_up(BootTime now) {
   }
 }
 
-void Sender::choose(BootTime now, BootTime& next) {
-  for (;;) {
-    // First, because without memory the Hold stays in its line.
-    chosen_.reserve(chosen_.size() + 1);
-    HoldPtr hold = holds_.lines.next(now, holds_.to_send, next);
-    if (hold == nullptr) break;
-    // The answer to a request in flight plans the next one.
-    const bool is_sent = hold->flight && hold->flight->call == hold->call();
-    if (!is_sent) chosen_.push_back(std::move(hold));
+// Returns the time of the next round.  No value once the thread is to end: when
+// everything that callers left was tried once more, or when the time for that
+// is up.
+std::optional<BootTime> Sender::plan_sleep() {
+  const Guard guard(holds_.mutex);
+  const BootTime now = BootClock::now();
+  const Lines::Due next = next_due(now);
+  const bool any_due = next.hold != nullptr || !queued_.empty();
+  BootTime until = std::min(next.ask_at, next_in(holds_.to_send));
+  // An earlier time to wake up is kept, even if nothing is due then any more: a
+  // caller whose Hold is due later than that need not wake the thread.
+  Sleeper& sleeper = holds_.sender;
+  if (sleeper.sleeps_until() > now) {
+    until = std::min(until, sleeper.sleeps_until());
   }
-  asked_.remove_if([](const auto& errand) { return errand->bell == nullptr; });
-  for (int i = 0; i < kBegunInARound && !asked_.empty(); ++i) {
-    errands_.splice(errands_.end(), asked_, asked_.begin());
-  }
-  if (!asked_.empty()) next = now;
-}
-
-// The caller of a take leaves it in flight.
-void Sender::abandon(Hold& hold) {
-  Wait& wait = *hold.wait;
-  hold.fail(Fault::timed_out, "no answer yet");
-  wait.result.answer = std::move(hold.answer);
-  wait.end = Wait::End::left;
-  holds_.give_up(hold);
-  give_back(hold)->ring();
-}
-
-// The call goes on.  Whoever calls this rings the bell of that call.
-sigv4::BellPtr Sender::give_back(Hold& hold) {
-  Wait& wait = *hold.wait;
-  hold.wait = nullptr;
-  sigv4::BellPtr bell = wait.bell;
-  wait.over = true;  // From here on `wait` may be gone.
-  return bell;
+  if (any_due) until = now;
+  sleeper.set_sleeps_until(until);
+  if (!holds_.stopping) return until;
+  const bool goes_on =
+      any_due || holds_.lines.has_release_or_take() ||
+      std::any_of(flights_.begin(), flights_.end(), is_worth_waiting);
+  ended_ = !goes_on || now >= holds_.stop_by;
+  if (ended_) return std::nullopt;
+  return std::min(until, holds_.stop_by);
 }
 
 // --- Requests begin ----------------------------------------------------------
 
-// Returns the worst that became of them.
-Sender::Begun Sender::begin_all() {
-  in_flight_.reserve(in_flight_.size() + chosen_.size());
-  left_.reserve(left_.size() + chosen_.size());
-  Begun worst = Begun::yes;
-  for (const HoldPtr& hold : chosen_) {
-    if (hold->flight) leave_renewal(hold);
-    const Begun begun = begin(*hold);
-    if (begun == Begun::yes) in_flight_.push_back(hold);
-    if (begun == Begun::no_memory) retry_with_memory(*hold);
-    worst = std::max(worst, begun);
+// If memory runs out, the call is told.
+void Sender::begin_errands() {
+  for (const auto& errand : errands_) {
+    const bool had_memory = sigv4::try_with_memory([&] {
+      Flights one(1);
+      Flight& flight = one.front();
+      flight.pending = holds_.client.start(errand->request, BootClock::now());
+      flight.timeout_at = errand->request.deadline;
+      flight.errand = errand;
+      flights_.splice(flights_.end(), one);
+    });
+    if (had_memory) continue;
+    answer_errand(*errand, unsent(*errand, Fault::no_memory));
   }
-  chosen_.clear();
-  return worst;
+  errands_.clear();
 }
 
-// The lock was unlocked amid a renewal.  The renewal's answer is awaited only
-// to keep its connection.
-void Sender::leave_renewal(const HoldPtr& hold) {
-  left_.push_back(std::move(*hold->flight));
-  hold->flight.reset();
-  forget_ended();
-}
-
-Sender::Begun Sender::begin(Hold& hold) {
+// Begins the next request that is due.  Returns false if there is none, or if
+// memory runs out.
+bool Sender::begin_next() {
+  {
+    // Without this, each round would prepare a request in vain.
+    const Guard guard(holds_.mutex);
+    if (next_due(BootClock::now()).hold == nullptr) return false;
+  }
   dynamodb::Client& client = holds_.client;
-  const RowTarget& place = hold.settings->place;
-  Flight flight;
-  bool stamped = false;
+  Flights one;
+  bool begun = false;
   const bool had_memory = sigv4::try_with_memory([&] {
+    Flight& flight = one.emplace_back();
     flight.pending = client.prepare(BootClock::now());
     Request request;
-    stamped = stamp(hold, flight, request);
-    if (!stamped) return;
+    if (!stamp_next(flight, request)) return;
+    const RowTarget& place = flight.hold->settings->place;
     write_request(place, request, flight.pending->body());
     const bool takes = flight.call == Call::take;
     if (takes) client.answer_if_table_key_is_wrong(*flight.pending);
@@ -266,68 +274,84 @@ Sender::Begun Sender::begin(Hold& hold) {
         *flight.pending, action_of(flight.verb, place.policy),
         flight.stamped_at, nullptr,
         wanted_of(*place.format, takes && place.policy.takes_by_update()));
+    begun = true;
   });
-  if (had_memory && stamped) {
-    flight.pending->exchange().connect_within(hold.settings->request_timeout);
-    // A process that stood still meanwhile sends no old stamp.
-    flight.pending->exchange().send_by(flight.ends_at());
-    hold.flight = std::move(flight);
-    return Begun::yes;
+  if (!had_memory) {
+    // First the pause: what becomes due meanwhile goes before this one.
+    pause_for_memory();
+    postpone(one.empty() ? nullptr : &one.front());
   }
-  flight.pending.reset();
-  if (stamped) unstamp(hold, flight);
-  return had_memory ? Begun::not_wanted : Begun::no_memory;
+  if (begun) {
+    Flight& flight = one.front();
+    sigv4::Exchange& exchange = flight.pending->exchange();
+    exchange.connect_within(flight.hold->settings->request_timeout);
+    // A process that stood still meanwhile sends no old stamp.
+    exchange.send_by(flight.ends_at());
+    flights_.splice(flights_.end(), one);
+  }
+  return had_memory;
 }
 
-// Reads the clock after it has locked the mutex, because that may take long.
-bool Sender::stamp(Hold& hold, Flight& flight, Request& request) {
+// Stamps the next request that is due.  Returns false if it is not to be sent,
+// or if none is due any more.  Reads the clock after it has locked the mutex,
+// because that may take long.
+bool Sender::stamp_next(Flight& flight, Request& request) {
   const Guard guard(holds_.mutex);
   const BootTime now = BootClock::now();
-  if (!may_begin(hold, flight, now)) {
-    refuse(hold);
+  Hold* const hold = next_due(now).hold;
+  if (hold == nullptr) return false;
+  holds_.lose_if_ended(*hold, now);
+  if (!may_begin(*hold, flight, now)) {
+    refuse(*hold);
     return false;
   }
-  holds_.park(hold);
-  request = hold.stamp(flight, now);
-  if (hold.phase == Phase::held) holds_.publish(hold);
+  request = hold->stamp(flight, now);
+  holds_.lines.count(*hold, now);
+  holds_.park(*hold);
+  // A renewal from before unlock(): its answer is ignored.
+  if (hold->flight != nullptr) hold->flight->hold = nullptr;
+  hold->flight = &flight;
+  flight.hold = hold->shared_from_this();
+  if (hold->phase == Phase::held) holds_.publish(*hold);
   return true;
 }
 
-bool Sender::may_begin(Hold& hold, const Flight& flight, BootTime now) {
+bool Sender::may_begin(const Hold& hold, const Flight& flight,
+                       BootTime now) const {
   const bool stopping = holds_.stopping;
   switch (hold.phase) {
-    case Phase::taking:
-      // Without keys it is not sent, and its answer says why.
-      return !stopping && (now < hold.until || !flight.pending->will_be_sent());
+    case Phase::taking: {
+      // Without keys it is begun even after its deadline.  Nothing is sent, and
+      // the answer says which keys are missing.
+      const bool says_why = !flight.pending->will_be_sent() && !hold.failing();
+      return !stopping && (now < hold.until || says_why);
+    }
     case Phase::held:
-      if (now >= hold.lease.claim_end()) holds_.lose(hold, Verdict::expired);
-      return !stopping && hold.phase == Phase::held &&
-             (hold.wait != nullptr || hold.is_renewed_at(now));
+      return !stopping && (hold.wait != nullptr || hold.is_renewed_at(now));
     case Phase::releasing:
-      // The caller of a take may have gone just now.
-      return now < hold.until && (!hold.is_doubtful() || hold.needs_release());
+      return now < hold.until;
     case Phase::releasing_again:
       // At shutdown that is not worth waiting for.
       return now < hold.until && !stopping;
-    default:
+    case Phase::lost:
+    case Phase::over:
       return false;
   }
+  return false;
 }
 
-void Sender::unstamp(Hold& hold, const Flight& flight) {
-  const Guard guard(holds_.mutex);
-  const bool is_held = hold.phase == Phase::held;
-  if (flight.call == Call::renew && !is_held) return;
-  hold.unstamp(flight.stamped_at);
-  if (is_held) holds_.publish(hold);
-}
-
-// No request is sent for it, or not now.  In the critical section that has
-// decided so: a moment later its caller may unlock it or leave.
+// No request is sent for it.
 void Sender::refuse(Hold& hold) {
+  holds_.park(hold);
   if (hold.phase == Phase::taking) {
-    hold.wait->end = Wait::End::unsent;
-    give_back(hold)->ring();
+    hold.wait->given_up = !hold.failing();  // fail() changes that.
+    if (hold.answer.fault == Fault::none) {
+      hold.fail(Fault::timed_out, "the deadline has passed");
+    } else if (hold.answer.fault == Fault::skewed_time) {
+      // Only the time of the signature was wrong.  It is no error of the keys.
+      hold.fail(Fault::timed_out, dynamodb::kNoTimeToSignAgain);
+    }
+    tell_take(hold)->ring();
   } else if (is_releasing(hold)) {
     tell_of_release(hold, true);
     hold.told.notify_all();
@@ -335,34 +359,46 @@ void Sender::refuse(Hold& hold) {
   }
 }
 
-// The request was not sent for lack of memory.  A call that asks for it is
-// told; else it is planned anew.
-void Sender::retry_with_memory(Hold& hold) {
-  const BootTime when = BootClock::now() + kMemoryPause;
+// Memory has run out for this request.  If it is null, or not stamped yet, the
+// next one that is due is postponed.
+void Sender::postpone(const Flight* flight) {
   const Guard guard(holds_.mutex);
+  const HoldPtr stamped = flight != nullptr ? flight->hold : nullptr;
+  if (stamped != nullptr) {
+    stamped->flight = nullptr;
+    // It was lost and unlocked meanwhile.
+    if (stamped->phase == Phase::over) return;
+    // If its phase has changed, nothing is undone: the condition of a release
+    // names the uuid only, and no version.
+    if (flight->call == stamped->call()) stamped->unstamp(flight->stamped_at);
+    retry_with_memory(*stamped);
+    return;
+  }
+  Hold* const next = next_due(BootClock::now()).hold;
+  if (next != nullptr) retry_with_memory(*next);
+}
+
+void Sender::retry_with_memory(Hold& hold) {
+  const BootTime now = BootClock::now();
+  holds_.lose_if_ended(hold, now);
+  const bool is_late = hold.phase != Phase::held && now >= hold.until;
+  const bool left_unsent =
+      is_releasing(hold) && hold.is_doubtful() && !hold.needs_release();
+  if (hold.phase == Phase::lost || is_late || left_unsent) {
+    refuse(hold);
+    return;
+  }
+  holds_.send_at(hold, now + kMemoryPause);
   if (hold.phase == Phase::taking) {
     hold.fail(Fault::no_memory, "");
-    give_back(hold)->ring();
-  } else if (is_releasing(hold)) {
-    holds_.send_at(hold, when);
-  } else if (hold.phase == Phase::held && hold.wait == nullptr) {
-    holds_.send_at(hold, std::min(when, hold.lease.claim_end()));
+    holds_.note_outage(hold);
+    const sigv4::BellPtr bell = retry_take(hold);
+    if (bell != nullptr) bell->ring();
   } else if (hold.phase == Phase::held) {
+    holds_.publish(hold);
     Result result;
     result.answer.fault = Fault::no_memory;
     holds_.tell(hold, std::move(result));
-    holds_.resume_renewals(hold);
-  }
-}
-
-// If memory runs out, the call is told.
-void Sender::begin_errands() {
-  for (const auto& errand : errands_) {
-    if (errand->pending != nullptr) continue;
-    const bool had_memory = sigv4::try_with_memory([&] {
-      errand->pending = holds_.client.start(errand->request, BootClock::now());
-    });
-    if (!had_memory) errand->answer.fault = Fault::no_memory;
   }
 }
 
@@ -371,19 +407,10 @@ void Sender::begin_errands() {
 // Waits until an answer has come, or something else is due.
 void Sender::await_any(BootTime until) {
   std::vector<sigv4::Exchange*> exchanges;
-  exchanges.reserve(in_flight_.size() + errands_.size() + left_.size());
-  for (const auto& errand : errands_) {
-    if (errand->is_over()) return;
-    until = std::min(until, errand->request.deadline);
-    exchanges.push_back(&errand->pending->exchange());
-  }
-  for (const HoldPtr& hold : in_flight_) {
-    if (!hold->flight->under_way()) return;  // It ended before it was sent.
-    until = std::min(until, hold->flight->ends_at());
-    exchanges.push_back(&hold->flight->pending->exchange());
-  }
-  for (const Flight& flight : left_) {
-    until = std::min(until, flight.timeout_at);
+  exchanges.reserve(flights_.size());
+  for (const Flight& flight : flights_) {
+    if (!flight.under_way()) return;  // It ended before it was sent.
+    until = std::min(until, flight.ends_at());
     exchanges.push_back(&flight.pending->exchange());
   }
   sigv4::Waker& waker = holds_.sender.waker();
@@ -399,53 +426,45 @@ void Sender::await_any(BootTime until) {
 // answer says for certain whether there is something to release.
 void Sender::conclude_all() {
   const BootTime now = BootClock::now();
-  for (const HoldPtr& hold : in_flight_) {
-    Flight& flight = *hold->flight;
-    if (flight.under_way() && now < flight.ends_at()) continue;
+  for (auto at = flights_.begin(); at != flights_.end();) {
+    Flight& flight = *at;
     const bool given_up = flight.under_way() && now >= flight.answer_by;
-    if (!given_up || !flight.may_be_applied() || now >= flight.timeout_at) {
-      conclude(*hold, given_up);
+    const bool ends = !flight.under_way() || now >= flight.timeout_at ||
+                      (given_up && !flight.may_be_applied());
+    if (ends) {
+      conclude(flight, given_up);
+      at = flights_.erase(at);
       continue;
     }
-    flight.answer_by = BootTime::max();
+    ++at;
+    if (!given_up) continue;
+    flight.answer_by = kNever;
     const Guard guard(holds_.mutex);
-    if (hold->phase == Phase::taking) abandon(*hold);
+    if (flight.hold->phase == Phase::taking) abandon(*flight.hold);
   }
-  forget_ended();
-  for (Flight& flight : left_) {
-    if (flight.under_way() && now < flight.timeout_at) continue;
-    holds_.client.finish(std::move(flight.pending),
-                         sigv4::Transport::timed_out);
-  }
-  left_.erase(std::remove_if(left_.begin(), left_.end(),
-                             [](const Flight& flight) {
-                               return flight.pending == nullptr;
-                             }),
-              left_.end());
-}
-
-void Sender::forget_ended() {
-  const auto ended =
-      std::remove_if(in_flight_.begin(), in_flight_.end(),
-                     [](const HoldPtr& hold) { return !hold->flight; });
-  in_flight_.erase(ended, in_flight_.end());
 }
 
 // Needs no memory.
-void Sender::conclude(Hold& hold, bool given_up) {
-  Flight flight = std::move(*hold.flight);
-  hold.flight.reset();
+void Sender::conclude(Flight& flight, bool given_up) {
   Answer answer = holds_.client.finish(std::move(flight.pending),
                                        sigv4::Transport::timed_out);
-  hold.note_failure(answer);
+  if (flight.errand != nullptr) {
+    answer_errand(*flight.errand, std::move(answer));
+  }
+  if (flight.hold == nullptr) return;
+  Hold& hold = *flight.hold;
   Reply reply = reply_to(flight.verb, answer, *hold.settings->place.format);
   sigv4::BellPtr bell;
   {
     const Guard guard(holds_.mutex);
     holds_.sender.set_awake();
+    hold.flight = nullptr;
     if (flight.call == Call::renew) {
       if (!answered(answer.fault)) holds_.lines.uncount_renewal();
       if (hold.phase != Phase::held) return;
+    }
+    if (given_up && hold.phase == Phase::taking) {
+      hold.wait->given_up = !hold.failing();
     }
     hold.receive(flight, std::move(answer), std::move(reply));
     switch (flight.call) {
@@ -464,6 +483,38 @@ void Sender::conclude(Hold& hold, bool given_up) {
   if (bell != nullptr) bell->ring();
 }
 
+void Sender::answer_errand(Errand& errand, Answer&& answer) {
+  sigv4::BellPtr bell;
+  {
+    const Guard guard(holds_.mutex);
+    errand.answer = std::move(answer);
+    errand.over = true;
+    bell = std::move(errand.bell);
+  }
+  if (bell != nullptr) bell->ring();
+}
+
+// Ends a take's call, but not its request.
+void Sender::abandon(Hold& hold) {
+  hold.wait->given_up = !hold.failing();  // fail() changes that.
+  hold.fail(Fault::timed_out, "no answer yet");
+  const sigv4::BellPtr bell = tell_take(hold);
+  holds_.give_up(hold);
+  bell->ring();
+}
+
+// Ends the wait of a take's call.  Returns its bell, to be rung.  Of the Hold's
+// answer only the fault stays valid.
+sigv4::BellPtr Sender::tell_take(Hold& hold) {
+  Wait& wait = *hold.wait;
+  hold.wait = nullptr;
+  wait.result.verdict = hold.verdict;
+  wait.result.answer = std::move(hold.answer);
+  sigv4::BellPtr bell = wait.bell;
+  wait.over = true;  // Once the mutex is unlocked, `wait` may be gone.
+  return bell;
+}
+
 // --- What an answer means ----------------------------------------------------
 
 sigv4::BellPtr Sender::taken(Hold& hold, bool given_up) {
@@ -471,8 +522,35 @@ sigv4::BellPtr Sender::taken(Hold& hold, bool given_up) {
     holds_.release_if_needed(hold);
     return nullptr;
   }
-  if (given_up) hold.wait->end = Wait::End::timed_out;
-  return give_back(hold);
+  if (given_up) return tell_take(hold);
+  holds_.note_outage(hold);
+  return hold.verdict == Verdict::again ? retry_take(hold) : tell_take(hold);
+}
+
+// Plans the next request of a take, or ends it.
+sigv4::BellPtr Sender::retry_take(Hold& hold) {
+  Outage& outage = hold.settings->outage;
+  const BootTime retry_until =
+      Holds::patience_ends(*hold.settings, hold.wait->patient_since);
+  switch (hold.plan_next(retry_until)) {
+    case Hold::Next::never:
+      return tell_take(hold);
+    case Hold::Next::too_late:
+      // It waits for the rest of its time.  Then may_begin() refuses it.
+      if (hold.failing()) hold.until = std::min(hold.until, retry_until);
+      holds_.send_at(hold, hold.until);
+      break;
+    case Hold::Next::when_due:
+      if (hold.wait->logs_outage && outage.since &&
+          is_transient(hold.answer.fault)) {
+        holds_.client.warn_of_failing(hold.answer, *outage.since, hold.due,
+                                      std::min(retry_until, hold.until),
+                                      outage.warned);
+      }
+      holds_.send_at(hold, hold.due);
+      break;
+  }
+  return nullptr;
 }
 
 void Sender::renewed(Hold& hold) {
@@ -500,9 +578,8 @@ void Sender::retry_renewal(Hold& hold) {
     hold.answer.copy_fault_to(failed.answer);
     holds_.tell(hold, std::move(failed));
   }
-  // The series was a call's, which waits no more.
-  const bool is_left =
-      hold.wait == nullptr && hold.series->until() != BootTime::max();
+  // The series belonged to a call that has left.
+  const bool is_left = hold.wait == nullptr && hold.series->until() != kNever;
   if (is_left) return holds_.resume_renewals(hold);
   const BootTime due =
       next != Hold::Next::never
@@ -549,43 +626,6 @@ void Sender::tell_of_release(Hold& hold, bool for_good) {
   wait->host_waits = hold.lease.waited_for();
   wait->over = true;
   hold.wait = nullptr;
-}
-
-// --- Errands -----------------------------------------------------------------
-
-void Sender::conclude_errands() {
-  const BootTime now = BootClock::now();
-  for (auto at = errands_.begin(); at != errands_.end();) {
-    Errand& errand = **at;
-    const bool is_late = now >= errand.request.deadline;
-    bool has_left;
-    {
-      const Guard guard(holds_.mutex);
-      has_left = errand.bell == nullptr;
-    }
-    if (errand.is_over() || is_late || has_left) {
-      end_errand(errand, is_late ? sigv4::Transport::timed_out
-                                 : sigv4::Transport::cancelled);
-      at = errands_.erase(at);
-    } else {
-      ++at;
-    }
-  }
-}
-
-void Sender::end_errand(Errand& errand, sigv4::Transport why) {
-  Answer answer = std::move(errand.answer);
-  if (errand.pending != nullptr) {
-    answer = holds_.client.finish(std::move(errand.pending), why);
-  }
-  sigv4::BellPtr bell;
-  {
-    const Guard guard(holds_.mutex);
-    errand.answer = std::move(answer);
-    errand.over = true;
-    bell = std::move(errand.bell);
-  }
-  if (bell != nullptr) bell->ring();
 }
 
 }  // namespace lock

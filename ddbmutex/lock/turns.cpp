@@ -20,13 +20,14 @@ constexpr int kTimesAsOften = 4;
 
 }  // namespace
 
-// Only holders that store a lease are told.  ddblock's programs store none, and
-// would not read it.  A row that was released has no holder.
-bool MissedTurns::misses(const Row& row) {
+// Tells only holders that store a lease: ddblock's programs do not, and would
+// not read the word.  A row that was released has no holder.
+bool MissedTurns::must_tell(const Row& row) {
   if (row.kind != Row::Kind::record) return false;
   const bool changed = !holder_.empty() && holder_ != row.uuid;
+  // Without memory, as if none was seen.
   if (!sigv4::try_with_memory([&] { holder_ = row.uuid; })) holder_.clear();
-  if (changed && missed_ < kManyTurns) ++missed_;
+  if (changed) ++missed_;
   const bool listens = row.lease && row.expires > ServiceTime::zero();
   return changed && listens && !row.waited_for;
 }
@@ -38,7 +39,7 @@ std::chrono::nanoseconds MissedTurns::longest_pause(
 
 void TurnsOfOthers::leave(const RowTarget& place, BootTime until) {
   const std::lock_guard<sigv4::Mutex> guard(mutex_);
-  forget_past(BootClock::now());
+  forget_past();
   sigv4::try_with_memory([&] {
     left_until_[{place.key, place.sort_value}] = until;
   });
@@ -46,19 +47,19 @@ void TurnsOfOthers::leave(const RowTarget& place, BootTime until) {
 
 BootTime TurnsOfOthers::left_until(const RowTarget& place) const {
   const std::lock_guard<sigv4::Mutex> guard(mutex_);
-  if (left_until_.empty()) return BootTime::min();
+  if (left_until_.empty()) return BootTime::min();  // The usual case.
   const auto found = left_until_.find({place.key, place.sort_value});
   return found == left_until_.end() ? BootTime::min() : found->second;
 }
 
-// Looks at all locks only when they are twice as many as after the last time,
-// so that leave() stays fast.
-void TurnsOfOthers::forget_past(BootTime now) {
-  if (left_until_.size() < 2 * cleared_at_) return;
+// Waits until their number has doubled since, so that leave() stays fast.
+void TurnsOfOthers::forget_past() {
+  if (left_until_.size() < 2 * kept_) return;
+  const BootTime now = BootClock::now();
   for (auto one = left_until_.begin(); one != left_until_.end();) {
     one = one->second <= now ? left_until_.erase(one) : std::next(one);
   }
-  cleared_at_ = left_until_.size();
+  kept_ = left_until_.size();
 }
 
 }  // namespace lock

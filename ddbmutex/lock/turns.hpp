@@ -1,12 +1,12 @@
 // Copyright (c) 2026 The ddbmutex authors.  SPDX-License-Identifier: MIT
 
 // Turns between hosts.  Waiters look at a lock now and then.  A host that
-// releases it and asks again at once would always be faster than they are.
+// releases it and asks again at once would always win.
 //
 // A waiter that has missed a turn says so in the row.  The holder learns of it
 // with the answer to its release, and leaves the next turn to others: it does
-// not ask for the lock for one to two times longest_poll.  A lock that nobody
-// waits for costs no request more.
+// not ask for the lock for one to two times longest_poll.  If nobody waits,
+// that costs no request.
 #ifndef DDBMUTEX_TURNS_HPP
 #define DDBMUTEX_TURNS_HPP
 
@@ -29,11 +29,11 @@ namespace lock {
 // Thread safety: one thread at a time.
 class MissedTurns {
  public:
-  // `row`: the lock, held by another.  Returns whether it has changed hands
-  // since the last call, and its holder does not know yet that a host waits.
-  bool misses(const Row& row);
+  // `row`: another's, or free.  Counts a turn if the holder has changed since
+  // the last call.  Returns whether to tell the new holder that a host waits.
+  bool must_tell(const Row& row);
   // The upper limit of its pauses between two looks.  Whoever has missed many
-  // turns looks more often, so that chance lets nobody wait for long.
+  // turns looks more often, so that nobody waits long by bad luck.
   std::chrono::nanoseconds longest_pause(std::chrono::nanoseconds usual) const;
 
  private:
@@ -48,17 +48,18 @@ class TurnsOfOthers {
  public:
   // Does nothing if memory runs out.
   void leave(const RowTarget& place, BootTime until);
-  // In the past if it is not left to others.
+  // A time in the past if the lock is not left to others.
   BootTime left_until(const RowTarget& place) const;
 
  private:
   using Key = std::pair<std::string, std::string>;
 
-  void forget_past(BootTime now);
+  void forget_past();
 
   mutable sigv4::Mutex mutex_;
   std::map<Key, BootTime> left_until_;  // GUARDED_BY(mutex_)
-  std::size_t cleared_at_ = 0;          // GUARDED_BY(mutex_)
+  // How many were left after the last forget_past().  GUARDED_BY(mutex_)
+  std::size_t kept_ = 0;
 };
 
 }  // namespace lock

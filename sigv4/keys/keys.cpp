@@ -152,17 +152,19 @@ void KeySchedule::install_expired(KeyOutcome&& outcome, BootTime time) {
 }
 
 void KeySchedule::install_keys(KeyOutcome&& outcome, BootTime time) {
-  serve_until_ = outcome.ends;
+  // First, because nothing has changed if memory runs out.
+  replace_keys(std::move(outcome));
+  const KeyOutcome& found = *keys_;
+  serve_until_ = found.ends;
   due_ = BootTime::max();
-  if (outcome.ends != BootTime::max()) {
-    const nanoseconds left = outcome.ends - time;
+  if (found.ends != BootTime::max()) {
+    const nanoseconds left = found.ends - time;
     const nanoseconds lead = std::min<nanoseconds>(left / 3, kLongestLead);
     serve_until_ -= std::min<nanoseconds>(left / 10, kLongestWay);
     due_ = time + sigv4::jittered(left - lead, 0.9, random_share());
   }
-  due_ = std::min(due_, outcome.ask_again);
+  due_ = std::min(due_, found.ask_again);
   backoff_.reset();
-  replace_keys(std::move(outcome));
   certainly_usable_ = count_of(serve_until_);
   current_until_ = count_of(std::min(serve_until_, due_));
 }

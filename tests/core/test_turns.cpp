@@ -174,8 +174,8 @@ BOOST_AUTO_TEST_CASE(waiter_looks_more_often_once_it_has_missed_eight_turns) {
   row.expires = calendar() + 1h;
   for (int seen = 0; seen < 20; ++seen) {
     row.uuid = std::to_string(seen);
-    turns.misses(row);
-    turns.misses(row);  // It is still that holder's turn.
+    turns.must_tell(row);
+    turns.must_tell(row);  // It is still that holder's turn.
     BOOST_TEST((turns.longest_pause(400ms) == (seen < 8 ? 400ms : 100ms)),
                seen);
   }

@@ -19,10 +19,10 @@ constexpr nanoseconds kAgreement = milliseconds(250);
 
 constexpr nanoseconds kSignaturesLast = std::chrono::minutes(4);
 
-constexpr std::int64_t kBytesLeftBehind = 16 * 1024;
+constexpr std::int64_t kBytesLeftBehind = 2 * 1024;
 // The list of what exit() stops is made anew, and the old one forgotten,
 // whenever another program of this process comes between two tables.
-constexpr std::int64_t kBytesOfATable = 300;
+constexpr std::int64_t kBytesOfATable = 150;
 
 // "The last destructor waits for that, for two seconds at most."
 constexpr nanoseconds kDestructorsWait = seconds(2);
@@ -239,8 +239,9 @@ void Judge::program_over(Process& process, std::int64_t bytes_before,
       tables_.begin(), tables_.end(),
       [&](const WatchedTable& table) { return table.process == &process; });
   if (left > kBytesLeftBehind + tables * kBytesOfATable && !busy) {
-    wrong("memory is left behind",
-          process.name + ": " + std::to_string(left) + " bytes");
+    wrong("memory is left behind", process.name + ": " + std::to_string(left) +
+                                       " bytes after " +
+                                       std::to_string(tables) + " tables");
   }
 }
 

@@ -21,6 +21,10 @@ Judge::CallPlace Judge::begins(Call call) {
     call.key_is_known = call.table->wrong_key;
   }
   const Process& process = *call.since.process;
+  for (Call& other : calls_) {
+    if (other.since.process != &process) continue;
+    other.met_others = call.met_others = true;
+  }
   call.requests = process.requests;
   if (call.any_of &&
       !is_enough_for_an_answer(*process.host, call.request_timeout)) {
@@ -187,13 +191,10 @@ void Judge::check_key(const Call& call, const Result& result) {
   if (asks && !result.code) {
     wrong("a wrong key is not reported", text_of(call));
   }
-  const bool is_only_one =
-      std::none_of(calls_.begin(), calls_.end(), [&](const Call& other) {
-        return other.since.process == call.since.process;
-      });
   // While a call awaits its turn, others may ask which key the table has.
-  if (call.key_is_known && is_told && asks && is_only_one && call.table->only &&
-      prompt() && call.since.process->requests != call.requests) {
+  if (call.key_is_known && is_told && asks && !call.met_others &&
+      call.table->only && prompt() &&
+      call.since.process->requests != call.requests) {
     wrong("a table is asked whose key is known to be wrong", text_of(call));
   }
 }

@@ -109,8 +109,10 @@ void Judge::check_new_claim(const WatchedMutex& mutex, BootTime end) {
   if (version.by != mutex.process || !version.held || mutex.forced) return;
   // AnyOf may have taken and renewed it before it is watched.
   if (mutex.asked_for != kNever) return;
-  const nanoseconds missing =
-      version.sent.boot + usable(mutex.ttl) - end - scheduling();
+  // The claim counts from the stamp.  The machine may have been suspended
+  // between that and the sending.
+  const nanoseconds missing = version.sent.boot + usable(mutex.ttl) - end -
+                              scheduling() - mutex.process->host->frozen;
   if (missing > nanoseconds::zero()) {
     wrong("a lease is claimed for less than there is",
           whose(mutex) + ": " + ms_text(missing));

@@ -18,9 +18,9 @@ namespace {
 // is uncertain about DynamoDB's clock (3 s).  README, "Wall clocks".
 constexpr nanoseconds kUntilStoredEnd = seconds(2) + seconds(2) + seconds(3);
 
-// Retries after conflicts are at most 25, 50, 100 ms ... apart.  Seven
+// Retries after conflicts are at most 25, 50, 100 ms ... apart.  Ten
 // conflicts in a row come in one life in a million.
-constexpr nanoseconds kContention = milliseconds(25 * 128);
+constexpr nanoseconds kContention = milliseconds(25 * 512);
 
 // The longest pause between two attempts of a call that meets transient errors,
 // and between two passes of an AnyOf.

@@ -34,8 +34,7 @@ struct Refusal {
   const char* body;
 };
 
-// 500 and 503 come first: only with these may a request have been carried out.
-constexpr int kFailures = 2;
+// Only with 500 and 503 may a request have been carried out.
 constexpr Refusal kRefusals[] = {
     {500, R"({"__type":"com.amazon.coral.service#InternalServerError",)"
           R"("message":"Internal server error"})"},
@@ -202,8 +201,9 @@ void Network::arrive(const Request& request, const Fate& fate,
                    heard);
   }
   const std::optional<Received> refused = refusal(request, fate);
-  const bool failed = fate.refusal >= 0 && fate.refusal < kFailures;
-  if (refused && failed && fate.carried_out) {
+  // Not a bad signature, which is refused before anything else.
+  const bool failed = refused && refused->status >= 500;
+  if (failed && fate.carried_out) {
     carry_out(request, fate, [](const Received&) {});
   }
   if (refused) return deliver(request, fate.back, *refused, heard);

@@ -298,7 +298,9 @@ void Program::make_any_of(OwnTable& own, const Options& like) {
   call.table = own.watched;
   this->call(call, true, [&](std::error_code&) {
     const auto made = std::make_shared<ddbmutex::AnyOf>(std::move(options));
-    own.any = made;  // Another thread may do the same.
+    // Another thread may have replaced the table, or may make one, too.
+    if (own.table != each.table) return true;
+    own.any = made;
     own.each = each;
     own.is_choosy = is_choosy;
     *any = made;

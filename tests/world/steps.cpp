@@ -402,6 +402,8 @@ void Steps::act() {
   DdbMutex& mutex = *turn_.mutex->mutex;
   std::error_code ec;
   bool owns = false;
+  const OwnMutexPtr own = turn_.mutex;
+  own->calls++;  // So another thread does not destroy it meanwhile.
   {
     const Inside inside;
     if (turn_.random.chance(0.5)) {
@@ -411,9 +413,8 @@ void Steps::act() {
       owns = !ec;
     }
   }
-  if (owns && turn_.mutex->mutex != nullptr) {
-    program_.judge_.act();
-  }
+  if (--own->calls == 0) World::the().notify(own.get());
+  if (owns) program_.judge_.act();
 }
 
 void Steps::stay() {

@@ -163,6 +163,7 @@ struct Call {
   nanoseconds callbacks{};     // How long its table's callbacks had run.
   std::uint64_t requests = 0;  // How many its process had sent.
   bool key_is_known = false;   // The table's key was known to be wrong.
+  bool met_others = false;     // Another call of its process was under way.
   Time free_since = kNever;    // When the lock's row was freed, if it was free.
   bool anothers = false;       // The lock's row was another's.
   bool alone = false;          // No other call of the mutex was under way.
