@@ -174,8 +174,8 @@ class Series {
 
 struct Errand;
 
-// A request that the sender has begun, for an errand or for a Hold.  A renewal
-// whose lock was unlocked meanwhile has neither pointer.
+// A request that the sender has begun, for an errand or for a Hold.  After
+// unlock(), a renewal that is still in flight is for neither.
 struct Flight {
   bool under_way() const { return pending->under_way(); }
   // A take or write for a Hold that DynamoDB may apply.
@@ -202,7 +202,7 @@ struct Hold : std::enable_shared_from_this<Hold> {
     taking,
     held,
     lost,       // Its claim has ended, and unlock() was not called yet.
-    releasing,  // Also while a take is in flight whose caller has gone.
+    releasing,  // Also if the caller of a take has gone, and it is in flight.
     // A take may be applied after its release.  It is released once more near
     // the end of its lease.
     releasing_again,

@@ -272,10 +272,12 @@ void Holds::check_clock() {
     if (hold.lease.claim_end() == end) continue;
     publish(hold);
     lines.update(hold);
-    // See Lease::time_at_age().
+    // A shorter claim is renewed sooner.
+    const BootTime when = hold.lease.time_at_age(hold.settings->renew_after);
     const BootTime planned = hold.send.key().when;
-    if (hold.send.is_in(to_send) && planned != kNever) {
-      send_at(hold, planned - (end - hold.lease.claim_end()));
+    const bool is_planned = hold.send.is_in(to_send) && planned != kNever;
+    if (is_planned && when < planned && hold.is_renewed_at(when)) {
+      send_at(hold, when);
     }
   }
 }

@@ -107,7 +107,7 @@ void Keeper::await_stop() {
       sigv4::detach_thread(worker->thread);
     }
   }
-  holds_.changed.notify_all();  // silence() does not wait for it any more.
+  holds_.changed.notify_all();  // silence() need not wait for the notifier.
 }
 
 // Unlocks the mutex while it wakes the sender, which locks it first.

@@ -58,7 +58,7 @@ class RenewalRate {
 class Lines {
  public:
   struct Due {
-    Hold* hold;       // The first whose request may begin now, or null.
+    Hold* hold;       // Its request may begin now.  Null: none may.
     BootTime ask_at;  // If it is null: when to ask again.
   };
 

@@ -26,7 +26,7 @@ class Notifier {
 
  private:
   void lose_overdue(BootTime now);
-  // Sets the Hold whose news it is.
+  // Sets `hold` to the lock that the news is about.
   News next_news(HoldPtr& hold);
   // Unlocks the guard, logs the event, calls the listener, and locks again.
   void report(Holds::Guard& guard, Hold& hold, News news);

@@ -454,9 +454,14 @@ BootTime Lease::claim_end_of(const Sent& sent,
   return std::min(end, clock.when_latest_is(sent.earliest + held_for(ttl_)));
 }
 
-// A claim that got shorter counts as older.
+// A claim that got shorter is as old after the same part of it.
 BootTime Lease::time_at_age(nanoseconds age) const {
-  return std::min(confirmed_.at, claim_end_ - held_for(ttl_)) + age;
+  const nanoseconds claimed = claim_end_ - confirmed_.at;
+  const nanoseconds whole = held_for(ttl_);
+  if (claimed >= whole) return confirmed_.at + age;
+  const double part =
+      static_cast<double>(claimed.count()) / static_cast<double>(whole.count());
+  return confirmed_.at + std::chrono::duration_cast<nanoseconds>(part * age);
 }
 
 ServiceTime Lease::lowest_stamp() const {

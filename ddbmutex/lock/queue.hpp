@@ -99,7 +99,7 @@ class Queue {
 
   // Wakes everyone in line.  Each decides anew how long to wait.
   void wake_line();
-  // Cancels all waits, or those whose `stopped` this is.
+  // Cancels all waits, or only those that were made with this `stopped`.
   void cancel(const std::atomic<bool>* stopped = nullptr);
   // Cancels all waits, and refuses all later ones.
   void end();

@@ -212,8 +212,8 @@ std::optional<BootTime> Sender::plan_sleep() {
   const Lines::Due next = next_due(now);
   const bool any_due = next.hold != nullptr || !queued_.empty();
   BootTime until = std::min(next.ask_at, next_in(holds_.to_send));
-  // An earlier time to wake up is kept, even if nothing is due then any more: a
-  // caller whose Hold is due later than that need not wake the thread.
+  // An earlier time to wake up is kept, even if nothing is due then any more.
+  // Calls often plan a request for later than that, and then wake nobody.
   Sleeper& sleeper = holds_.sender;
   if (sleeper.sleeps_until() > now) {
     until = std::min(until, sleeper.sleeps_until());
@@ -231,7 +231,7 @@ std::optional<BootTime> Sender::plan_sleep() {
 
 // --- Requests begin ----------------------------------------------------------
 
-// If memory runs out, the call is told.
+// An errand for which there is no memory is answered with that.
 void Sender::begin_errands() {
   for (const auto& errand : errands_) {
     const bool had_memory = sigv4::try_with_memory([&] {
@@ -388,13 +388,16 @@ void Sender::retry_with_memory(Hold& hold) {
     refuse(hold);
     return;
   }
-  holds_.send_at(hold, now + kMemoryPause);
   if (hold.phase == Phase::taking) {
+    holds_.park(hold);
     hold.fail(Fault::no_memory, "");
     holds_.note_outage(hold);
     const sigv4::BellPtr bell = retry_take(hold);
     if (bell != nullptr) bell->ring();
-  } else if (hold.phase == Phase::held) {
+    return;
+  }
+  holds_.send_at(hold, now + kMemoryPause);
+  if (hold.phase == Phase::held) {
     holds_.publish(hold);
     Result result;
     result.answer.fault = Fault::no_memory;

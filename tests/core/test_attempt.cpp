@@ -235,14 +235,15 @@ BOOST_AUTO_TEST_CASE(claims_are_checked_while_no_other_thread_uses_them) {
 
 namespace {
 
-// A lock of a lease of a minute.  `meanwhile` happens before the take's answer.
+// A lock of a lease of ten minutes.  `meanwhile` happens before the take's
+// answer.
 lock::HoldPtr held_in(
     lock::Holds& holds, BootTime taken_at,
     const std::function<void()>& meanwhile = [] {}) {
   auto settings =
       std::make_shared<lock::MutexSettings>(holds.client, holds.budget);
-  settings->ttl = 60s;
-  settings->renew_after = 30s;
+  settings->ttl = 10min;
+  settings->renew_after = 5min;
   const lock::HoldPtr hold = holds.make(settings);
   hold->lease.next(Call::take, taken_at, holds.client.clock(),
                    settings->observation);
@@ -271,34 +272,36 @@ BOOST_AUTO_TEST_CASE(claims_that_end_together_are_checked_once) {
   BOOST_TEST(checks.ends());
 }
 
-// This machine was stopped for 20 s.
+// This machine was stopped for 8 of the 10 minutes.
 BOOST_AUTO_TEST_CASE(claim_that_ends_sooner_is_renewed_sooner) {
   ScriptedServer server;
-  Party party(at(server));
+  PartySettings settings = at(server);
+  settings.ttl = 10min;
+  Party party(settings);
   lock::Holds holds(party.client, party.budget);
   const lock::HoldPtr hold = held_in(holds, BootClock::now());
-  const BootTime end = hold->lease.claim_end();
   const BootTime planned = hold->send.key().when;
-  server.script(with_header(Reply::ok("{}"), "Date", http_date(20s)));
+  server.script(with_header(Reply::ok("{}"), "Date", http_date(8min)));
   BOOST_TEST(party.take() == "ours");
   BOOST_TEST(party.client.clock().contradictions() == 1);
   holds.check_clock();
-  const auto sooner = end - hold->lease.claim_end();
-  BOOST_TEST(sooner.count() > nanoseconds(10s).count());
-  BOOST_TEST((planned - hold->send.key().when).count() == sooner.count());
+  BOOST_TEST((hold->lease.claim_end() < planned));
+  BOOST_TEST((hold->send.key().when < hold->lease.claim_end()));
 }
 
-// It was stopped for 40 s between the take and its answer.
+// It was stopped between the take and its answer.
 BOOST_AUTO_TEST_CASE(claim_that_is_short_from_the_start_is_renewed_in_time) {
   ScriptedServer server;
-  Party party(at(server));
+  PartySettings settings = at(server);
+  settings.ttl = 10min;
+  Party party(settings);
   lock::Holds holds(party.client, party.budget);
   const lock::HoldPtr hold = held_in(holds, BootClock::now(), [&] {
-    server.script(with_header(Reply::ok("{}"), "Date", http_date(40s)));
+    server.script(with_header(Reply::ok("{}"), "Date", http_date(8min)));
     BOOST_TEST(party.take() == "ours");
   });
-  BOOST_TEST((hold->lease.claim_end() < BootClock::now() + 20s));
-  BOOST_TEST((hold->send.key().when <= BootClock::now()));
+  BOOST_TEST((hold->lease.claim_end() < BootClock::now() + 150s));
+  BOOST_TEST((hold->send.key().when < hold->lease.claim_end()));
 }
 
 // --- One call after another --------------------------------------------------
