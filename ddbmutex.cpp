@@ -9,8 +9,8 @@
 
 #include "ddbmutex/errors.hpp"
 #include "ddbmutex/impl.hpp"
-#include "ddbmutex/lock/mutex.hpp"
 #include "ddbmutex/lock/keeper.hpp"
+#include "ddbmutex/lock/mutex.hpp"
 #include "ddbmutex/lock/row.hpp"
 #include "ddbmutex/row_options.hpp"
 #include "ddbmutex/stored.hpp"
@@ -37,7 +37,6 @@ inline namespace v0 {
 using detail::ErrorPtr;
 using detail::nanoseconds_of;
 using detail::NoCancellation;
-using lock::News;
 using lock::Verdict;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -178,9 +177,12 @@ std::string detail::loss_text(const lock::Result& result) {
                       is_long ? " s ago" : " ms ago"});
 }
 
-void Callbacks::notify(News news, Verdict loss) const {
-  if (news == News::loss && options.on_lost) options.on_lost(loss_of(loss));
-  if (news == News::danger && options.on_danger) options.on_danger();
+void Callbacks::on_lost(Verdict why) const {
+  if (options.on_lost) options.on_lost(loss_of(why));
+}
+
+void Callbacks::on_danger() const {
+  if (options.on_danger) options.on_danger();
 }
 
 // --- DdbMutex::Impl ----------------------------------------------------------

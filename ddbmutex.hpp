@@ -257,7 +257,7 @@ class DdbMutex {
   std::optional<std::string> data() const;
   std::string item() const;
   // Renews the lease and changes what is stored.  If a transient error is
-  // reported, the change may or may not have been made.
+  // reported, the change may have been made: data() does not show it.
   void renew(const Changes& changes, std::error_code& ec = detail::throws());
   // Releases the lock and changes what stays in a kept row, in one request.  If
   // the row is not kept, this fails with bad_option, and the lock stays held.

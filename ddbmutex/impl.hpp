@@ -111,7 +111,8 @@ struct Callbacks final : lock::Listener {
   explicit Callbacks(const Options& all) : options(all) {
     options.table.reset();
   }
-  void notify(lock::News news, lock::Verdict loss) const override;
+  void on_lost(lock::Verdict why) const override;
+  void on_danger() const override;
 
   Options options;  // Without the table.
 };

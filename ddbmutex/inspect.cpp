@@ -53,7 +53,7 @@ ErrorPtr Call::error_of(Errc why, std::string_view more) const {
 
 ErrorPtr Call::error_of(const Answer& answer) const {
   if (answer.fault == Fault::none) return nullptr;
-  if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
+  if (answer.fault == Fault::cancelled || !wait_.is_registered()) {
     return error_of(Errc::closed);
   }
   Answer explained;
@@ -86,13 +86,12 @@ Answer Call::look(const lock::RowTarget& target, LockInfo& info) const {
 }
 
 dynamodb::CallContext Call::context(milliseconds patience) const {
-  sigv4::CallWaker* const waker = wait_.waker();
   return {*table_.keeper, table_.client, table_.budget,
-          waker != nullptr
+          wait_.is_registered()
               ? lock::add_saturating(BootClock::now(),
                                      detail::nanoseconds_of(patience))
               : BootTime(),
-          waker};
+          &wait_.waker()};
 }
 
 // --- An item -----------------------------------------------------------------

@@ -44,7 +44,7 @@ class Call {
        const std::string* name = nullptr);
 
   ErrorPtr error_of(Errc why, std::string_view more = {}) const;
-  // Only close() wakes a call.  Without a waker, the table was closed before.
+  // Only close() cancels a call.
   ErrorPtr error_of(const dynamodb::Answer& answer) const;
 
   dynamodb::Answer ask(const lock::RowTarget& target,

@@ -60,7 +60,7 @@ AnyOf::Impl::Call::Call(Impl& impl, nanoseconds time,
       stopped_(stopped),
       wait_(shared_.table.waits),
       most_refused_(kRefusedInARow) {
-  if (wait_.waker() == nullptr) return;  // The table was closed.
+  if (!wait_.is_registered()) return;  // The table was closed.
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   for (const Call* call : shared_.calls) {
     if (call->thread_ == thread_) nested_ = true;
@@ -85,13 +85,13 @@ void AnyOf::Impl::Shared::cancel(const std::atomic<bool>* stopped) {
     if (stopped != nullptr && call->stopped_ != stopped) continue;
     call->cancelled_ = true;
     if (call->trying_ != nullptr) call->trying_->cancel();
-    call->wait_.waker()->wake();
+    call->wait_.waker().wake();
   }
 }
 
 void AnyOf::Impl::Shared::wake_waiting_calls() {
   for (Call* call : calls) {
-    if (call->waits_) call->wait_.waker()->wake();
+    if (call->waits_) call->wait_.waker().wake();
   }
 }
 
@@ -122,7 +122,7 @@ ErrorPtr AnyOf::Impl::Call::run(std::unique_ptr<DdbMutex>& locked) {
         return why_given_up();
     }
     if (error || locked != nullptr) return error;
-    wait_.waker()->clear();  // Before it looks why it was woken.
+    wait_.waker().clear();  // Before it looks why it was woken.
   }
 }
 
@@ -228,7 +228,7 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::begin_wait(BootTime until) {
 }
 
 void AnyOf::Impl::Call::wait() {
-  wait_.waker()->wait_until(wait_until_);
+  wait_.waker().wait_until(wait_until_);
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   waits_ = false;
 }
@@ -241,14 +241,13 @@ ErrorPtr AnyOf::Impl::Call::read_table() {
       detail::selection_of(table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
   const dynamodb::CallContext context{
-      *shared_.table.keeper, shared_.table.client,
-      shared_.table.budget,   end_,
-      wait_.waker(),          impl_.request_timeout()};
+      *shared_.table.keeper, shared_.table.client,   shared_.table.budget, end_,
+      &wait_.waker(),        impl_.request_timeout()};
   dynamodb::Items items(context, selection,
                         forever_ ? nanoseconds_of(impl_.options.each.patience)
                                  : nanoseconds::max());
   bool time_is_up = false;  // `accept` may be slow.
-  while (!time_is_up && !wait_.waker()->woken()) {
+  while (!time_is_up && !wait_.waker().woken()) {
     const std::optional<LockInfo> item = detail::describe_next(items, table);
     if (!item) break;
     if (is_wanted(*item)) {
@@ -287,8 +286,8 @@ ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
   const nanoseconds time = impl_.request_timeout();
   const dynamodb::CallContext context{
       *shared_.table.keeper, shared_.table.client,
-      shared_.table.budget,   std::min(end_, BootClock::now() + time),
-      wait_.waker(),          time};
+      shared_.table.budget,  std::min(end_, BootClock::now() + time),
+      &wait_.waker(),        time};
   Answer explained;
   answer.copy_fault_to(explained);
   const TableOptions& table = impl_.table().options;
@@ -302,7 +301,7 @@ ErrorPtr AnyOf::Impl::Call::error_of_reading(const Answer& answer) const {
 ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
                                           bool time_is_up) {
   const Answer& answer = items.answer();
-  if (answer.fault == Fault::cancelled || wait_.waker()->woken()) {
+  if (answer.fault == Fault::cancelled || wait_.waker().woken()) {
     return nullptr;
   }
   const bool no_fault = answer.fault == Fault::none;

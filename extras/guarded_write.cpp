@@ -11,9 +11,9 @@
 #include "../ddbmutex/dynamodb/ask.hpp"
 #include "../ddbmutex/errors.hpp"
 #include "../ddbmutex/impl.hpp"
+#include "../ddbmutex/lock/keeper.hpp"
 #include "../ddbmutex/lock/mutex.hpp"
 #include "../ddbmutex/lock/queue.hpp"
-#include "../ddbmutex/lock/keeper.hpp"
 #include "../ddbmutex/lock/requests.hpp"
 #include "../ddbmutex/lock/row.hpp"
 #include "transact.hpp"
@@ -104,7 +104,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
     auto& table_impl = *Inside::of(*impl.table);
     lock::TableState& table = table_impl.get();
     const lock::Waits::One wait(table.waits);
-    if (wait.waker() == nullptr) return detail::error_of(Errc::closed, cannot);
+    if (!wait.is_registered()) return detail::error_of(Errc::closed, cannot);
     const nanoseconds request_timeout = mutex->settings().request_timeout;
     const nanoseconds patience = std::max(
         request_timeout,
@@ -113,7 +113,7 @@ void guarded_write(DdbMutex& object, const std::string& items,
     // makes the writes only once.
     const Answer answer = dynamodb::ask(
         {*table.keeper, table.client, table.budget,
-         lock::add_saturating(BootClock::now(), patience), wait.waker(),
+         lock::add_saturating(BootClock::now(), patience), &wait.waker(),
          request_timeout},
         dynamodb::Action::transact_write_items,
         dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,

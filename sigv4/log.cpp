@@ -90,11 +90,11 @@ void LogQueue::tell_to_stop(BootTime by) {
 
 void LogQueue::await_stop() {
   std::unique_lock<Mutex> guard(mutex_);
-  if (!started_ || std::exchange(awaited_, true)) return;
-  const bool own = is_this_thread(thread_);
-  while (!own && !ended_ &&
+  const bool waits = started_ && !is_this_thread(thread_);
+  while (waits && !ended_ &&
          sigv4::await(changed_, guard, stop_by_ + kStopGrace)) {
   }
+  if (!std::exchange(started_, false)) return;  // Another call joins it.
   if (!ended_) {
     // The logger hangs in one line.  It must not be called with another.
     lines_.clear();

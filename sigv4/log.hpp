@@ -83,7 +83,6 @@ class LogQueue : public Log,
   bool registered_ = false;  // exit() stops the thread.
   bool ended_ = false;
   bool stopping_ = false;
-  bool awaited_ = false;
   BootTime stop_by_{};
   pthread_t thread_{};
 };

@@ -24,24 +24,23 @@ using Verb = Request::Verb;
 
 namespace {
 
-// How many requests may follow answers without a pause.  The protocol needs
-// fewer, unless an engine contradicts itself.
+// So many requests of a series may follow answers without a pause.  The
+// protocol needs fewer, unless an engine contradicts itself.
 constexpr int kWithoutPause = 4;
 constexpr std::chrono::milliseconds kPause{500};
 
 constexpr std::chrono::milliseconds kShortestDelay{5};
-// The longest pause of a renewal or release, as a part of the time left.  In 30
-// s of a lease of a minute, a throttled renewal is retried 40 times.
+// A renewal or release pauses for at most 1/kLongestPart of the time left.  In
+// 30 s of a lease of a minute, a throttled renewal is retried 40 times.
 constexpr int kLongestPart = 2;
 constexpr int kLongestPartThrottled = 8;
 
 // The last request of a take gets two round trips, within these bounds.
-constexpr std::chrono::milliseconds kShortestLast{50};
-constexpr std::chrono::milliseconds kLongestLast{500};
+constexpr std::chrono::milliseconds kLeastForLast{50};
+constexpr std::chrono::milliseconds kMostForLast{500};
 
 }  // namespace
 
-// Takes are held back while many requests fail.  Renewals and releases are not.
 Series::Series(dynamodb::RetryBudget& budget, Call call, BootTime until)
     : budget_(budget),
       call_(call),
@@ -53,8 +52,8 @@ void Series::receive(const Answer& answer) {
   if (answered(answer.fault)) retry_.success();
 }
 
-std::optional<nanoseconds> Series::delay(const Answer& answer,
-                                         nanoseconds left) {
+std::optional<nanoseconds> Series::next_delay(const Answer& answer,
+                                              nanoseconds left) {
   nanoseconds delay{};
   if (answered(answer.fault)) {
     if (++without_pause_ > kWithoutPause) delay = budget_.jitter(kPause);
@@ -68,20 +67,20 @@ std::optional<nanoseconds> Series::delay(const Answer& answer,
                              : urgent_delay(delay, left, answer);
 }
 
-// If the next request would come too late, a take sends its last request when
-// just enough time is left for the answer: a take that is abandoned in flight
-// must be cleaned up.  It sends none while the retry budget is spent.
+// The last request of a take leaves time for its answer, because a take that is
+// abandoned in flight must be released.  So a pause that would end later is
+// shortened.  While the retry budget is spent, no last request is sent.
 nanoseconds Series::delay_of_take(nanoseconds delay, nanoseconds left,
                                   const Answer& answer) const {
   const nanoseconds needed = std::clamp<nanoseconds>(
-      2 * (answer.received_at - answer.sent_at), kShortestLast, kLongestLast);
+      2 * (answer.received_at - answer.sent_at), kLeastForLast, kMostForLast);
   if (delay <= left - needed) return delay;
   const bool is_too_late = left <= needed || retry_.held_back();
-  if (is_too_late) return std::max(delay, left);
+  if (is_too_late) return std::max(delay, left);  // Not shorter than `left`.
   return std::max<nanoseconds>(left - needed, answer.retry_after);
 }
 
-// Renewals and releases are never held back until it is too late.  While a
+// Renewals and releases are not held back while many requests fail.  While a
 // table is throttled only some requests succeed, so a throttled renewal is
 // retried often.
 nanoseconds Series::urgent_delay(nanoseconds delay, nanoseconds left,
@@ -119,7 +118,6 @@ Result Hold::outcome() const {
   return result;
 }
 
-// A renewal is worth nothing once the lease has ended.
 BootTime Hold::useful_until() const {
   return phase == Phase::held ? std::min(until, lease.claim_end()) : until;
 }
@@ -128,7 +126,7 @@ BootTime Hold::useful_until() const {
 
 void Hold::begin_series() {
   series.emplace(settings->budget, call(), until);
-  if (call() == Call::take) outcome_unknown = needs_release();
+  if (call() == Call::take) take_unknown = needs_release();
   verdict = Verdict::again;
   answer = {};
   last_failure.clear();
@@ -146,7 +144,7 @@ Request Hold::stamp(Flight& its_flight, BootTime now) {
   its_flight.verb = request.verb;
   its_flight.stamped_at = now;
   its_flight.timeout_at = now + settings->request_timeout;
-  // A take stays in flight when its caller goes.
+  // When its caller leaves, a take stays in flight until its timeout.
   if (takes) {
     its_flight.answer_by = until;
   } else {
@@ -164,16 +162,15 @@ void Hold::unstamp(BootTime now) {
 
 void Hold::receive(const Flight& its_flight, Answer&& its_answer,
                    Reply&& reply) {
-  // While a take is released, outcome_unknown is about the take.
-  const bool releases_take = its_flight.call == Call::release && is_doubtful();
   answer = std::move(its_answer);
   note_failure();
-  if (its_flight.verb != Verb::look && !releases_take &&
-      answer.outcome_unknown()) {
-    outcome_unknown = true;
+  const bool takes = its_flight.call == Call::take;
+  if (takes && its_flight.verb == Verb::take && answer.outcome_unknown()) {
+    take_unknown = true;
   }
   series->receive(answer);
-  // Nothing blocks between this and publishing a renewal.
+  // From here to publish() nothing may block: else a claim that has ended could
+  // be published.
   reply.received = BootClock::now();
   verdict = lease.receive(std::move(reply), settings->client.clock(),
                           settings->observation);
@@ -207,34 +204,28 @@ void Hold::note_failure() {
 
 Hold::Next Hold::plan_next(BootTime retry_until) {
   const BootTime now = BootClock::now();
-  const BootTime last = useful_until();
-  const BootTime end = failing() ? std::min(last, retry_until) : last;
-  // BootTime::min() - now would overflow.
-  const auto delay = series->delay(answer, std::max(end, BootTime{}) - now);
-  if (!delay) return Next::never;
-  due = now + *delay;
-  // Patience does not matter to a request without a pause.
-  const bool pauses = *delay > nanoseconds::zero();
-  return due < (pauses ? end : last) ? Next::when_due : Next::too_late;
+  BootTime end = useful_until();
+  if (failing()) end = std::min(end, retry_until);
+  // `end` is BootTime::min() if the claim has ended; less `now`, it overflows.
+  const auto delay =
+      series->next_delay(answer, std::max(end, BootTime{}) - now);
+  if (!delay) return {Next::Is::never, kNever};
+  // A request without a pause is sent even if patience has ended.
+  if (*delay == nanoseconds::zero()) end = useful_until();
+  const BootTime at = now + *delay;
+  return {at < end ? Next::Is::due : Next::Is::too_late, at};
 }
 
 // --- What an answer means ----------------------------------------------------
 
-namespace {
-
-// There can be no row: the table is gone, or its key is a different attribute.
-// (In such a table PutItem writes an item of its own for each taker, which
-// keeps nobody out.)
-bool no_row_possible(Fault fault) {
-  return fault == Fault::no_table || fault == Fault::wrong_key;
-}
-
-}  // namespace
-
 Reply reply_to(Verb verb, Answer& answer, const RowFormat& layout) {
   Reply reply;
   const bool done = answer.fault == Fault::none;
-  const bool no_row = no_row_possible(answer.fault) && verb != Verb::take;
+  // There can be no row: the table is gone, or its key is a different
+  // attribute.  (In such a table PutItem writes an item of its own for each
+  // taker, which keeps nobody out.)
+  const bool no_row = verb != Verb::take && (answer.fault == Fault::no_table ||
+                                             answer.fault == Fault::wrong_key);
   if (done) {
     reply.outcome = Reply::Outcome::done;
   } else if (no_row || answer.fault == Fault::condition_failed) {
@@ -246,9 +237,8 @@ Reply reply_to(Verb verb, Answer& answer, const RowFormat& layout) {
   if (has_item || no_row || (done && verb == Verb::look)) {
     // If memory runs out, the row is unknown: a look follows.
     sigv4::try_with_memory([&] {
-      Row row;
-      if (has_item) row = read_row(std::move(*answer.item), layout);
-      reply.row = std::make_unique<Row>(std::move(row));
+      reply.row = std::make_unique<Row>(
+          has_item ? read_row(std::move(*answer.item), layout) : Row());
     });
   }
   answer.item.reset();  // Nobody else reads it, and it may be large.

@@ -39,9 +39,6 @@ inline BootTime add_saturating(BootTime now, std::chrono::nanoseconds by) {
   return by < BootTime::max() - now ? now + by : BootTime::max();
 }
 
-// What the notifier reports of a lock.
-enum class News { none, loss, danger };
-
 // The rank of a loss in the order of reports.  Everything else has rank 0, so
 // losses come first.
 constexpr int kLossRank = -1;
@@ -49,8 +46,8 @@ constexpr int kLossRank = -1;
 // The notifier calls it, one call at a time, without Holds::mutex.
 class Listener {
  public:
-  // Reports a loss and its reason, or danger.
-  virtual void notify(News news, Verdict loss) const = 0;
+  virtual void on_lost(Verdict why) const = 0;
+  virtual void on_danger() const = 0;
 
  protected:
   ~Listener() = default;
@@ -65,8 +62,8 @@ struct Outage {
   std::unique_ptr<dynamodb::Answer> last;
 };
 
-// One mutex as its Holds know it.  Once it is filled in, only claim_end and the
-// members after it change.  It may outlive the mutex, but not the client.
+// What all Holds of a mutex share.  First what the mutex sets once, and then
+// what changes.  It may outlive the mutex, but not the client.
 struct MutexSettings {
   MutexSettings(dynamodb::Client& its_client, dynamodb::RetryBudget& its_budget)
       : client(its_client), budget(its_budget) {}
@@ -96,6 +93,8 @@ struct MutexSettings {
     return std::string_view(place.key).substr(prefix_bytes);
   }
 
+  // --- What changes.  --------------------------------------------------------
+
   // Until when the lock is held, on the boot clock; BootTime::min() while it is
   // not.  Only Holds writes it.
   std::atomic<BootTime> claim_end{BootTime::min()};
@@ -122,9 +121,9 @@ struct Result {
 // A call that waits for a Hold.  It is on its caller's stack.
 // GUARDED_BY(Holds::mutex), but for what is atomic.
 struct Wait {
-  // When the call began.  A take moves it to when its last request was
-  // answered.
-  BootTime begun = BootClock::now();
+  const BootTime begun = BootClock::now();
+  // Of a take: when its last request was answered; at first, when it began.
+  BootTime answered_at = begun;
   std::atomic<bool> over{false};
   Result result{};
   // Of a take: rings when the wait is over.  Others wait for Hold::told.
@@ -132,10 +131,12 @@ struct Wait {
   // Of a take without a deadline: when its caller began to wait.
   std::optional<BootTime> patient_since{};
   bool logs_outage = true;  // Of a take.
-  // Of a take: the first transient error since the last answer has come.
+  // Of a take: set when a request has a transient error, and the one before had
+  // none.
   std::atomic<bool> outage_began{false};
-  // Of a take: it ended at its deadline, and no request had failed before.
-  bool given_up = false;
+  // Of a take whose last request got no answer or was not sent: the request
+  // before that one had no error, or there was none.
+  bool no_request_failed = false;
   // Of a renewal or release: it is sent first, and beyond all limits.
   bool goes_first = false;
   bool host_waits = false;  // See Lease::waited_for().
@@ -153,9 +154,11 @@ class Series {
   // Must be called for every answer.
   void receive(const dynamodb::Answer& answer);
   // The pause after an answer that decided nothing.  No value if its fault is
-  // final.  `left`: the time left.  A pause of that or more is too late.
-  std::optional<std::chrono::nanoseconds> delay(const dynamodb::Answer& answer,
-                                                std::chrono::nanoseconds left);
+  // final.  `left` is the time left.  A pause of `left` or more means that the
+  // next request would come too late.
+  // Call it once for each such answer.
+  std::optional<std::chrono::nanoseconds> next_delay(
+      const dynamodb::Answer& answer, std::chrono::nanoseconds left);
 
  private:
   std::chrono::nanoseconds delay_of_take(std::chrono::nanoseconds delay,
@@ -174,13 +177,14 @@ class Series {
 
 struct Errand;
 
-// A request that the sender has begun, for an errand or for a Hold.  After
-// unlock(), a renewal that is still in flight is for neither.
+// A request that the sender has begun, for an errand or for a Hold.  When a
+// release is stamped, a renewal may still be in flight.  It then has no errand
+// and no Hold, and its answer is ignored.
 struct Flight {
   bool under_way() const { return pending->under_way(); }
-  // A take or write for a Hold that DynamoDB may apply.
+  // DynamoDB may apply it, and that matters to its Hold.
   bool may_be_applied() const {
-    return under_way() && verb != Request::Verb::look &&
+    return under_way() && hold != nullptr && verb != Request::Verb::look &&
            pending->exchange().sent();
   }
   // When the sender must act on it, even without an answer.
@@ -188,21 +192,23 @@ struct Flight {
 
   std::unique_ptr<dynamodb::Client::Pending> pending{};
   BootTime timeout_at{};
-  BootTime answer_by = kNever;  // When the caller of a take goes.
+  BootTime answer_by = kNever;  // When the caller of a take leaves.
   std::shared_ptr<Errand> errand{};
   HoldPtr hold{};
   // For a Hold:
   Call call = Call::take;
   Request::Verb verb = Request::Verb::look;
   BootTime stamped_at{};
+  bool counted = false;  // Lines::count() has counted it.
 };
 
 struct Hold : std::enable_shared_from_this<Hold> {
   enum class Phase {
     taking,
     held,
-    lost,       // Its claim has ended, and unlock() was not called yet.
-    releasing,  // Also if the caller of a take has gone, and it is in flight.
+    lost,  // Its claim has ended, and unlock() was not called yet.
+    // Also a take whose caller has left, even while its request is in flight.
+    releasing,
     // A take may be applied after its release.  It is released once more near
     // the end of its lease.
     releasing_again,
@@ -219,19 +225,19 @@ struct Hold : std::enable_shared_from_this<Hold> {
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
-  // What its next request is for.
+  // What its next request is for: `release` in all phases after `held`.
   Call call() const;
   // Whether the sender may renew it at that time.
   bool is_renewed_at(BootTime when) const;
-  // Its loss is still to be reported.
+  // Its loss is still to be reported: only its place in the order says so.
   bool has_loss_to_tell() const { return report.key().rank == kLossRank; }
-  // It was never granted, so perhaps there is nothing to release.
-  bool is_doubtful() const { return !held_since; }
+  // If not, there is perhaps nothing to release.
+  bool was_granted() const { return held_since.has_value(); }
   // The last request had an error, or no answer.
   bool failing() const { return !answered(answer.fault); }
   bool unanswered() const { return answer.fault == dynamodb::Fault::timed_out; }
-  // Of a take that did not win: the row may be ours, now or later.
-  bool needs_release() const { return outcome_unknown || lease.row_is_ours(); }
+  // Of a take that was not granted: the row may be ours, now or later.
+  bool needs_release() const { return take_unknown || lease.row_is_ours(); }
   // `not_held`, or how it was lost.
   Result outcome() const;
   // From then on requests of this phase are of no use.
@@ -249,31 +255,34 @@ struct Hold : std::enable_shared_from_this<Hold> {
 
   // --- The next one.  --------------------------------------------------------
 
-  enum class Next { when_due, too_late, never };
-  // After an answer that decided nothing: sets `due`.  A take retries errors
-  // until `retry_until`.  never: the fault is final.
-  Next plan_next(BootTime retry_until = BootTime::max());
+  struct Next {
+    enum class Is { due, too_late, never };  // never: the fault is final.
+    Is is;
+    BootTime at;  // Unless it is never.
+  };
+  // After an answer that decided nothing.  A take retries errors until
+  // `retry_until`.
+  Next plan_next(BootTime retry_until = kNever);
   // The next request is the first of a series.
   void begin_series();
-  // Sets `answer` and `verdict` for a request that got no answer.
+  // Sets `answer` and `verdict` for a request that gets no answer.
   void fail(dynamodb::Fault why, const char* message);
 
-  const MutexSettingsPtr settings;
+  const MutexSettingsPtr settings;  // Before `lease`, which is made of it.
 
   // GUARDED_BY(Holds::mutex).  Between two takes of a call, only the call uses
   // the lease, without the mutex.
   Lease lease;
   Phase phase = Phase::taking;
-  // Of a take, and of a renewal that a call waits for: the call's deadline.  Of
-  // a release: the end of the lease.
+  // No request is sent after it.  Of a take, and of a renewal that a call waits
+  // for: the call's deadline.  Of a release: the end of the lease.
   BootTime until = kNever;
   std::optional<BootTime> held_since;
   std::optional<Loss> loss;
-  bool stops_renewing = false;  // From now on only the user renews it.
-  bool in_danger = false;       // Reported since it was renewed.
-  // A take without an answer may be applied, now or later.  While a lock that
-  // was held is released: an earlier release without an answer may be.
-  bool outcome_unknown = false;
+  bool stops_renewing = false;   // From now on only the user renews it.
+  bool danger_reported = false;  // Since it was renewed.
+  // A take got no answer, and may be applied, now or later.
+  bool take_unknown = false;
   Wait* wait = nullptr;      // The call that waits for it.
   sigv4::Condition told;     // Notified after answers, and when a wait is over.
   Place send;                // When its next request is due.
@@ -282,7 +291,6 @@ struct Hold : std::enable_shared_from_this<Hold> {
   std::optional<Series> series;
   Verdict verdict = Verdict::again;  // Of the last answer.
   dynamodb::Answer answer;           // The last.
-  BootTime due{};                    // Set by plan_next().
   std::string last_failure;          // Not a timeout or a lack of AWS keys.
 
  private:

@@ -19,13 +19,9 @@ using Phase = Hold::Phase;
 
 namespace {
 
-// Beyond this many, an abandoned take is not released.  If it got the lock, the
-// lock is free when its lease ends.
+// Beyond this many releases, an abandoned take is not released.  If it got the
+// lock, the lock is free when its lease ends.
 constexpr std::size_t kMostReleases = 1000;
-
-double per_second(nanoseconds every) {
-  return 1 / std::chrono::duration<double>(every).count();
-}
 
 }  // namespace
 
@@ -37,8 +33,8 @@ HoldPtr Holds::make(const MutexSettingsPtr& settings) {
   hold->send.enter(nodes, hold);
   hold->report.enter(nodes, hold);
   const Guard guard(mutex);
-  hold->send.move(to_send, {});
-  hold->report.move(to_report, {});
+  hold->send.move(to_send, kNothingDue);
+  hold->report.move(to_report, kNothingDue);
   ++in_phase[static_cast<std::size_t>(Phase::taking)];
   return hold;
 }
@@ -54,11 +50,10 @@ void Holds::keep(Hold& hold) {
   const BootTime now = BootClock::now();
   hold.held_since = now;
   hold.until = kNever;
-  hold.series.reset();
   hold.lease.apply(client.clock());
   const nanoseconds renew_after = hold.settings->renew_after;
   if (renew_after > nanoseconds::zero()) {
-    lines.renewals_per_s += per_second(renew_after);
+    lines.add_lease(renew_after);
     // Locks that were taken together are not renewed together.
     const BootTime when = hold.lease.time_at_age(renew_after);
     const nanoseconds early = std::max((when - now) / 2, nanoseconds::zero());
@@ -71,10 +66,10 @@ void Holds::keep(Hold& hold) {
 void Holds::end_claim(Hold& hold) {
   const nanoseconds renew_after = hold.settings->renew_after;
   if (renew_after > nanoseconds::zero()) {
-    lines.renewals_per_s -= per_second(renew_after);
+    lines.remove_lease(renew_after);
   }
   park(hold);
-  hold.report.move(to_report, {});
+  hold.report.move(to_report, kNothingDue);
   hold.settings->claim_end.store(BootTime::min(), std::memory_order_release);
 }
 
@@ -90,24 +85,25 @@ void Holds::lose_if_ended(Hold& hold, BootTime now) {
   lose(hold, Verdict::expired);
 }
 
-// Later answers do not apply the clock to the lease, so it is done now.
+// DynamoDB's clock may show that the claim ends sooner.  Once the release has
+// begun, nothing applies that any more, so it is done first.
 bool Holds::release(Hold& hold) {
   const BootTime now = BootClock::now();
   if (hold.phase == Phase::held) hold.lease.apply(client.clock());
   lose_if_ended(hold, now);
-  if (hold.phase == Phase::held) end_claim(hold);
-  tell(hold, hold.outcome());
+  if (hold.phase == Phase::held) {
+    end_claim(hold);
+    tell(hold, hold.outcome());
+  }
   hold.lease.carry(nullptr);
-  // After other losses the row is known not to be ours.
+  // After `expired` the row may still be ours, but not after other losses.
   if (hold.loss && hold.loss->why != Verdict::expired) {
     end(hold);
     return false;
   }
   enter(hold, Phase::releasing);
-  hold.outcome_unknown = false;
-  hold.verdict = Verdict::again;  // Its last answer was to a take or a renewal.
-  hold.answer = {};
   hold.until = now + hold.settings->ttl;
+  hold.begin_series();
   return true;
 }
 
@@ -115,30 +111,33 @@ void Holds::leave(Hold& hold) {
   hold.wait = nullptr;
   give_up(hold);
   if (hold.flight != nullptr) {
-    sender.wake_at(BootTime::min());
+    sender.wake_now();
   } else {
     release_if_needed(hold);
   }
 }
 
 void Holds::give_up(Hold& hold) {
-  hold.outcome_unknown = hold.needs_release();  // Later answers may hide it.
+  // A later answer may clear lease.row_is_ours().
+  hold.take_unknown = hold.needs_release();
   enter(hold, Phase::releasing);
   hold.until = BootClock::now() + hold.settings->ttl;
 }
 
 void Holds::release_if_needed(Hold& hold) {
-  // Counts this one, too.  Locks that were held are always released.
+  // This one is counted, too.  Locks that were held are always released.
   const bool too_many = count(Phase::releasing) > kMostReleases;
   if (!hold.needs_release() || too_many) {
     end(hold);
     return;
   }
+  hold.series.emplace(budget, Call::release, hold.until);
   BootTime when = BootClock::now();
   if (hold.answer.fault == Fault::throttled) {  // Not at once.
-    hold.series.emplace(budget, Call::release, hold.until);
-    if (hold.plan_next() == Hold::Next::when_due) when = hold.due;
+    const Hold::Next next = hold.plan_next();
+    if (next.is == Hold::Next::Is::due) when = next.at;
   }
+  hold.answer = {};  // It was the take's.
   send_at(hold, when);
 }
 
@@ -195,10 +194,13 @@ void Holds::publish(Hold& hold) {
 
 BootTime Holds::danger_at(const Hold& hold) const {
   const MutexSettings& settings = *hold.settings;
-  const bool wanted =
-      !settings.silenced && (settings.hears_dangers || client.log());
-  return wanted && !hold.in_danger ? hold.lease.claim_end() - settings.safe_time
-                                   : kNever;
+  const bool is_due =
+      is_heard(settings, settings.hears_dangers) && !hold.danger_reported;
+  return is_due ? hold.lease.claim_end() - settings.safe_time : kNever;
+}
+
+bool Holds::is_heard(const MutexSettings& settings, bool by_listener) const {
+  return !settings.silenced && (by_listener || client.log());
 }
 
 void Holds::report(Hold& hold, Verdict why) {
@@ -206,18 +208,16 @@ void Holds::report(Hold& hold, Verdict why) {
   hold.loss = {
       why, why == Verdict::expired ? hold.lease.claim_end() : BootClock::now()};
   const MutexSettings& settings = *hold.settings;
-  const bool wanted =
-      !settings.silenced && (settings.hears_losses || client.log());
-  if (!wanted || stopping) return;
+  if (!is_heard(settings, settings.hears_losses) || stopping) return;
   hold.report.move(to_report, {kLossRank, hold.loss->at});
-  notifier.wake_at(BootTime::min());
+  notifier.wake_now();
 }
 
 void Holds::forget_report(Hold& hold) {
   if (hold.phase == Phase::over) {
     hold.report.leave();
   } else {
-    hold.report.move(to_report, {});
+    hold.report.move(to_report, kNothingDue);
   }
 }
 
@@ -234,8 +234,8 @@ void Holds::tell(Hold& hold, Result&& result) {
 void Holds::note_outage(const Hold& hold) {
   const dynamodb::Answer& answer = hold.answer;
   Outage& outage = hold.settings->outage;
-  const BootTime begun = hold.wait->begun;
-  hold.wait->begun = BootClock::now();
+  const BootTime last_answered = hold.wait->answered_at;
+  hold.wait->answered_at = BootClock::now();
   if (!hold.failing()) outage.since.reset();
   // After `skewed_time` the request is signed again at once.
   if (!is_transient(answer.fault) || answer.fault == Fault::skewed_time) return;
@@ -245,7 +245,7 @@ void Holds::note_outage(const Hold& hold) {
   }
   if (outage.last) answer.copy_fault_to(*outage.last);
   if (outage.since) return;
-  outage.since = begun;
+  outage.since = last_answered;
   outage.warned = false;
   hold.wait->outage_began = true;
   hold.wait->bell->ring();
@@ -267,8 +267,8 @@ void Holds::check_clock() {
     if (hold.phase != Phase::held) continue;
     const BootTime end = hold.lease.claim_end();
     hold.lease.apply(clock);
-    // An unchanged one must not move, or it would come again and again.  A
-    // changed one comes again at most once.
+    // publish() may move the Hold to behind `at`.  When the loop meets it
+    // again, nothing has changed, so it stays where it is, and the loop ends.
     if (hold.lease.claim_end() == end) continue;
     publish(hold);
     lines.update(hold);

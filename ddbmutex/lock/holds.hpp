@@ -32,26 +32,28 @@ class Sleeper {
  public:
   // Makes the thread look again at that time or earlier.
   void wake_at(BootTime when) {
-    if (must_wake_at(when)) waker_.wake();
+    if (note_wake_at(when)) waker_.wake();
   }
-  // Like wake_at(), but if it returns true, the caller wakes the thread: best
-  // without the mutex, which the thread locks first.
-  bool must_wake_at(BootTime when) {
-    if (awake_ || when >= sleeps_until_) return false;
+  void wake_now() { wake_at(BootTime::min()); }
+  // Like wake_at(), but does not wake the thread.  If it returns true, the
+  // caller must call waker().wake(): best without the mutex, which the thread
+  // locks as soon as it is awake.
+  [[nodiscard]] bool note_wake_at(BootTime when) {
+    if (looks_again_ || when >= sleeps_until_) return false;
     sleeps_until_ = when;
     return true;
   }
   // Nobody needs to wake the thread: it looks at everything before it sleeps.
-  void set_awake() { awake_ = true; }
+  void set_awake() { looks_again_ = true; }
   // The thread begins to look.  What comes from now on wakes it.
   void set_looking(BootTime now) {
-    if (sleeps_until_ <= now) sleeps_until_ = kNever;
-    awake_ = false;
+    if (sleeps_until_ <= now) sleeps_until_ = kNever;  // That time has come.
+    looks_again_ = false;
   }
   // Records until when the thread will sleep.
   void set_sleeps_until(BootTime when) {
     sleeps_until_ = when;
-    awake_ = false;
+    looks_again_ = false;
   }
   BootTime sleeps_until() const { return sleeps_until_; }
   sigv4::Waker& waker() { return waker_; }  // Needs no mutex.
@@ -59,7 +61,7 @@ class Sleeper {
  private:
   sigv4::Waker waker_;
   BootTime sleeps_until_ = BootTime::min();
-  bool awake_ = true;
+  bool looks_again_ = true;
 };
 
 struct Holds {
@@ -78,27 +80,27 @@ struct Holds {
   void keep(Hold& hold);
   // Its claim has ended.  REQUIRES: it is held.
   void lose(Hold& hold, Verdict why);
-  // Does so if its claim has ended by now.
+  // Loses it as expired if it is held and its claim has ended.
   void lose_if_ended(Hold& hold, BootTime now);
   // Its caller unlocks it, or the table is closed.  Returns whether a release
   // must be sent.  REQUIRES: it is held or lost.
   bool release(Hold& hold);
   // The caller of a take has gone.  REQUIRES: it is taking.
   void leave(Hold& hold);
-  // Only changes the phase: the answer to the request in flight decides what
-  // follows.  REQUIRES: it is taking.
+  // Changes the phase, and plans nothing: the answer to the request in flight
+  // decides what follows.  REQUIRES: it is taking.
   void give_up(Hold& hold);
   // Plans the release of a take that has been given up, if there may be
   // something to release.  REQUIRES: no request is in flight.
   void release_if_needed(Hold& hold);
-  // Once more at that time, because the take may be applied after all.
+  // Plans a second release, because the take may be applied after the first.
   void release_again(Hold& hold, BootTime when);
   // Nothing else will be sent for it.
   void end(Hold& hold);
 
-  // Plans its next request.  Replaces the plan.
+  // Plans its next request instead of what was planned.
   void send_at(Hold& hold, BootTime when);
-  // The same, for now.  The caller wakes the sender.
+  // Plans its next request for this moment.  The caller wakes the sender.
   void send_now(Hold& hold) { hold.send.move(to_send, {0, BootClock::now()}); }
   // Plans the next renewal, or none if the sender may not renew it then by
   // itself.
@@ -106,7 +108,7 @@ struct Holds {
   // After a call has waited for a renewal: the sender renews as usual again.
   void resume_renewals(Hold& hold);
   // No request is planned.
-  void park(Hold& hold) { hold.send.move(to_send, {}); }
+  void park(Hold& hold) { hold.send.move(to_send, kNothingDue); }
 
   // Publishes the end of its claim, and sets when the notifier next has
   // something to report.
@@ -123,8 +125,8 @@ struct Holds {
   // Notes how the last request of a take has ended.  If an outage begins, tells
   // the call.
   void note_outage(const Hold& hold);
-  // When a call gives up that has been patient since then.  kNever while
-  // nothing fails, or if the call has a deadline instead.
+  // When a call without a deadline gives up.  kNever while nothing fails.
+  // `patient_since`: when the call began; no value: it has a deadline.
   static BootTime patience_ends(const MutexSettings& settings,
                                 std::optional<BootTime> patient_since);
 
@@ -145,11 +147,13 @@ struct Holds {
   // returned, or when a thread has ended.
   sigv4::Condition changed;
   Sleeper sender, notifier;
-  bool stopping = false;                 // Keeper::tell_to_stop() was called:
-  BootTime stopping_since{}, stop_by{};  // when, and its `by`.
-  bool closed = false;                   // No more grants are accepted.
+  bool stopping = false;      // Keeper::tell_to_stop() was called.
+  BootTime stopping_since{};  // When that was.
+  BootTime stop_by{};         // Its `by`.
+  bool closed = false;        // No more grants are accepted.
 
   // Every Hold that is not over is in `to_report`, and in `to_send` or a line.
+  // One that is over is in `to_report` while its loss is not reported.
   Order to_send;  // By the time when its next request is due.
   Lines lines;    // Those that are due.
   // By the time when something must be reported of it: at the latest when its
@@ -161,6 +165,9 @@ struct Holds {
  private:
   void enter(Hold& hold, Phase phase);
   void end_claim(Hold& hold);
+  // Whether anybody wants to hear of an event.  `by_listener`: the listener
+  // does.
+  bool is_heard(const MutexSettings& settings, bool by_listener) const;
 };
 
 }  // namespace lock

@@ -20,20 +20,14 @@ using Phase = Hold::Phase;
 
 namespace {
 
-// The sender ends a call's last request at the call's deadline.  Its answer
-// says why the call fails, so it is awaited a moment longer.
-constexpr std::chrono::milliseconds kTimeToSayWhy{50};
+// At a call's deadline the sender ends its last request, and says why it fails.
+// The call waits this much longer to hear that.
+constexpr std::chrono::milliseconds kGraceAfterDeadline{50};
 
 // The call leaves before there is an answer.
 void set_unanswered(Answer& answer, bool cancelled) {
   answer.set_fault(cancelled ? Fault::cancelled : Fault::timed_out,
                    "no answer yet");
-}
-
-// The call ends without a decision, and DynamoDB has reported no error.
-void set_undecided(Result& result, const char* why) {
-  result.verdict = Verdict::again;
-  result.answer.set_fault(Fault::timed_out, why);
 }
 
 }  // namespace
@@ -64,7 +58,6 @@ bool Keeper::start(Worker& worker, const char* name, Work work) {
 bool Keeper::start_threads() {
   const Guard guard(holds_.mutex);
   if (holds_.stopping) return false;
-  if (sender_thread_.started) return true;
   if (!registered_) sigv4::register_for_exit(shared_from_this());
   registered_ = true;
   return start(notifier_thread_, "ddbmutex-notify",
@@ -83,13 +76,12 @@ void Keeper::tell_to_stop(BootTime by) {
   if (std::exchange(holds_.stopping, true)) return;
   holds_.stopping_since = BootClock::now();
   holds_.stop_by = by;
-  holds_.sender.waker().wake();
-  holds_.notifier.wake_at(BootTime::min());
+  holds_.sender.wake_now();
+  holds_.notifier.wake_now();
 }
 
 void Keeper::await_stop() {
   Guard guard(holds_.mutex);
-  if (std::exchange(awaited_, true)) return;
   const BootTime latest = holds_.stop_by + sigv4::kStopGrace;
   sigv4::await(holds_.changed, guard, latest, [this] {
     return !sender_thread_.must_be_awaited() &&
@@ -99,9 +91,11 @@ void Keeper::await_stop() {
     if (!worker->started) continue;
     worker->started = false;
     if (worker->ended) {
+      worker->is_joined = true;
       guard.unlock();
       sigv4::join_thread(worker->thread);
       guard.lock();
+      worker->is_joined = false;
     } else {
       // Still running, or this is that thread: it ends by itself.
       sigv4::detach_thread(worker->thread);
@@ -110,9 +104,10 @@ void Keeper::await_stop() {
   holds_.changed.notify_all();  // silence() need not wait for the notifier.
 }
 
-// Unlocks the mutex while it wakes the sender, which locks it first.
+// Unlocks the mutex while it wakes the sender, which locks the mutex as soon as
+// it is awake.
 void Keeper::wake_sender(Guard& guard) {
-  if (!holds_.sender.must_wake_at(BootTime::min())) return;
+  if (!holds_.sender.note_wake_at(BootTime::min())) return;
   guard.unlock();
   holds_.sender.waker().wake();
   guard.lock();
@@ -133,20 +128,21 @@ Answer Keeper::carry(PlainRequest&& request, sigv4::CallWaker& waker) {
   one.push_back(std::make_shared<Errand>(std::move(request), waker));
   const std::shared_ptr<Errand> errand = one.front();
   Guard guard(holds_.mutex);
-  // What is enqueued may have been sent when the call leaves.
-  answer.sent = !sender_.has_ended() && !waker.woken();
-  if (answer.sent) {
-    sender_.enqueue(std::move(one));
-    wake_sender(guard);
-    guard.unlock();
-    waker.wait_until(add_saturating(deadline, kTimeToSayWhy),
-                     [&] { return errand->over.load(); });
-    guard.lock();
-    errand->bell = nullptr;  // If it is not over, the sender ends it.
-    if (errand->over) return std::move(errand->answer);
-    holds_.sender.wake_at(BootTime::min());
+  if (sender_.has_ended() || waker.woken()) {
+    set_unanswered(answer, true);
+    return answer;
   }
-  set_unanswered(answer, waker.woken() || !answer.sent);
+  sender_.enqueue(std::move(one));
+  wake_sender(guard);
+  guard.unlock();
+  waker.wait_until(add_saturating(deadline, kGraceAfterDeadline),
+                   [&] { return errand->over.load(); });
+  guard.lock();
+  errand->bell = nullptr;  // If it is not over, the sender ends it.
+  if (errand->over) return std::move(errand->answer);
+  holds_.sender.wake_now();
+  answer.sent = true;  // Perhaps.
+  set_unanswered(answer, waker.woken());
   return answer;
 }
 
@@ -155,8 +151,8 @@ Answer Keeper::carry(PlainRequest&& request, sigv4::CallWaker& waker) {
 void Keeper::take(HoldPtr& hold, Wait& wait, BootTime deadline,
                   sigv4::CallWaker& waker,
                   sigv4::FunctionRef<void()> on_outage) {
-  // The lease counts from the stamp, so keys come first.  Without keys a
-  // request is begun even so: its answer says what is missing.
+  // The lease counts from the stamp, so keys come first.  If no keys come, a
+  // request is begun even so.  It is never sent, but its answer says why.
   const BootTime keys_by =
       std::min(deadline, wait.begun + hold->settings->request_timeout);
   if (!client_.has_keys(wait.begun)) client_.await_keys(keys_by, waker);
@@ -169,7 +165,7 @@ void Keeper::take(HoldPtr& hold, Wait& wait, BootTime deadline,
     holds_.send_now(*hold);
     wake_sender(guard);
     guard.unlock();
-    const BootTime latest = add_saturating(deadline, kTimeToSayWhy);
+    const BootTime latest = add_saturating(deadline, kGraceAfterDeadline);
     while (!wait.over && !waker.woken() && BootClock::now() < latest) {
       waker.wait_until(latest, [&] { return wait.over || wait.outage_began; });
       if (wait.outage_began.exchange(false)) on_outage();
@@ -178,17 +174,17 @@ void Keeper::take(HoldPtr& hold, Wait& wait, BootTime deadline,
   }
   if (!wait.over) {
     const bool is_between_requests = hold->flight == nullptr;
-    if (hold->failing() && is_between_requests) {  // The last one says why.
+    if (hold->failing() && is_between_requests) {  // The last answer says why.
       hold->answer.copy_fault_to(wait.result.answer);
     } else {
       set_unanswered(wait.result.answer, waker.woken() || sender_.has_ended());
     }
-    wait.given_up = !hold->failing();
+    wait.no_request_failed = !hold->failing();
     holds_.leave(*hold);
   }
   if (hold->phase != Phase::taking) hold = nullptr;  // It is the sender's.
   guard.unlock();
-  if (wait.outage_began) on_outage();  // In the last moment.
+  if (wait.outage_began) on_outage();  // It began after the loop looked.
 }
 
 void Keeper::forget_outage(MutexSettings& settings) {
@@ -205,8 +201,11 @@ BootTime Keeper::patience_ends(const MutexSettings& settings,
 void Keeper::copy_last_failure(const MutexSettings& settings,
                                Answer& to) const {
   const Guard guard(holds_.mutex);
-  to.fault = Fault::no_memory;
-  if (settings.outage.last) settings.outage.last->copy_fault_to(to);
+  if (settings.outage.last) {
+    settings.outage.last->copy_fault_to(to);
+  } else {
+    to.fault = Fault::no_memory;
+  }
 }
 
 bool Keeper::keep(Hold& hold) {
@@ -235,9 +234,11 @@ Result Keeper::renew(Hold& hold, const ChangesPtr& changes, BootTime deadline) {
   });
   if (hold.phase != Phase::held) return hold.outcome();
   if (hold.wait != nullptr) {
-    set_undecided(result, "another renewal is under way");
+    result.answer.set_fault(Fault::timed_out, "another renewal is under way");
     return result;
   }
+  // Made here: a renewal that was stamped before wait.begun does not have these
+  // changes.
   Wait wait;
   wait.goes_first = true;
   hold.wait = &wait;
@@ -245,7 +246,7 @@ Result Keeper::renew(Hold& hold, const ChangesPtr& changes, BootTime deadline) {
   hold.lease.carry(changes);
   holds_.send_now(hold);
   wake_sender(guard);
-  sigv4::await(hold.told, guard, add_saturating(deadline, kTimeToSayWhy),
+  sigv4::await(hold.told, guard, add_saturating(deadline, kGraceAfterDeadline),
                [&] { return wait.over || sender_.has_ended(); });
   if (!wait.over) {
     hold.wait = nullptr;
@@ -253,13 +254,13 @@ Result Keeper::renew(Hold& hold, const ChangesPtr& changes, BootTime deadline) {
     if (sender_.has_ended()) {
       wait.result.verdict = Verdict::closed;
     } else {
-      set_undecided(wait.result, "no answer yet");
+      set_unanswered(wait.result.answer, false);
     }
   }
   if (wait.result.verdict != Verdict::ours) {
     holds_.lose_if_ended(hold, BootClock::now());
   }
-  // Unless another call waits by now.
+  // If another call waits by now, it has planned its own request.
   if (hold.wait == nullptr) holds_.resume_renewals(hold);
   return hold.phase == Phase::held ? std::move(wait.result) : hold.outcome();
 }
@@ -287,18 +288,18 @@ Result Keeper::state_of(Hold& hold) {
 
 // --- Its end -----------------------------------------------------------------
 
-// Once the sender has ended, nothing is sent, and the item stays until its
-// lease is over.
 void Keeper::begin_release(Hold& hold, Wait& wait, const ChangesPtr& changes) {
-  const bool is_kept = hold.phase == Phase::held || hold.phase == Phase::lost;
-  const bool is_sent = is_kept && holds_.release(hold);
+  const bool had_lock = hold.phase == Phase::held || hold.phase == Phase::lost;
+  const bool must_send = had_lock && holds_.release(hold);
+  const bool can_send = !sender_.has_ended();
   wait.result = hold.outcome();
-  wait.over = !is_sent || sender_.has_ended();
-  if (!is_sent) return;
-  if (!hold.loss) {
-    wait.result.verdict = wait.over ? Verdict::closed : Verdict::again;
+  if (must_send && !hold.loss) {
+    wait.result.verdict = can_send ? Verdict::again : Verdict::closed;
   }
-  if (wait.over) return holds_.end(hold);
+  wait.over = !must_send || !can_send;
+  if (!must_send) return;
+  // If it cannot be sent, the item stays until its lease is over.
+  if (!can_send) return holds_.end(hold);
   hold.lease.carry(changes);
   hold.wait = &wait;
   holds_.send_now(hold);
@@ -315,9 +316,10 @@ void Keeper::await_release(Hold& hold, Wait& wait, Guard& guard,
   if (result.verdict != Verdict::again || result.answer.fault != Fault::none) {
     return;
   }
-  set_undecided(result, sender_.has_ended()
-                            ? "exit() has ended the library's threads"
-                            : "not released in time");
+  result.answer.set_fault(Fault::timed_out,
+                          sender_.has_ended()
+                              ? "exit() has ended the library's threads"
+                              : "not released in time");
 }
 
 Released Keeper::release(const HoldPtr& hold, const ChangesPtr& changes,

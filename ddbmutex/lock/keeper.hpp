@@ -34,7 +34,7 @@ namespace lock {
 struct Released {
   HoldPtr hold;
   Result result;
-  bool host_waits = false;  // See Lease::waited_for().
+  bool host_waits = false;  // See Lease::waited_for().  Only from release().
 };
 
 class Keeper : public sigv4::Stoppable,
@@ -56,8 +56,8 @@ class Keeper : public sigv4::Stoppable,
   // Whether tell_to_stop() was called.
   bool is_stopping() const;
   // Abandoned requests are tried once more, until `by`.  Then both threads end.
-  // await_stop() waits a moment longer, but not for a thread that a callback or
-  // libcurl blocks, nor for the calling thread.
+  // await_stop() waits until shortly after `by`, and then detaches a thread
+  // that still runs.  It does not wait for the calling thread.
   void tell_to_stop(BootTime by) override;
   void await_stop() override;
 
@@ -66,18 +66,18 @@ class Keeper : public sigv4::Stoppable,
 
   // --- Takes.  REQUIRES: the threads are started.  ---------------------------
 
-  HoldPtr make(const MutexSettingsPtr& settings) {
+  HoldPtr make_hold(const MutexSettingsPtr& settings) {
     return holds_.make(settings);
   }
-  // Takes the lock, or tries to.  Retries after transient errors until there is
-  // a verdict other than `again` or a final fault, until the deadline, or until
-  // the waker is woken.  Sets the result of the wait: its answer says why
-  // nothing is decided.  Afterwards the Hold is null if it is the sender's.
-  // Calls `on_outage`, with no mutex held, when the first transient error since
-  // the last answer has come.
+  // Takes the lock, or tries to.  Sends requests until an answer decides, until
+  // one fails for good, until the deadline, or until the waker is woken.  Sets
+  // the result of the wait.  If a request is still in flight, the sender keeps
+  // the Hold, and `hold` becomes null.  Calls `on_outage`, with no mutex held,
+  // when the first transient error since the last answer has come.
   void take(HoldPtr& hold, Wait& wait, BootTime deadline,
             sigv4::CallWaker& waker, sigv4::FunctionRef<void()> on_outage);
-  // For a call that begins to take the lock while no other does.
+  // No request counts as failing.  For a call that begins to take the lock
+  // while no other does.
   void forget_outage(MutexSettings& settings);
   // See Holds::patience_ends().
   BootTime patience_ends(const MutexSettings& settings,
@@ -97,8 +97,9 @@ class Keeper : public sigv4::Stoppable,
   // --- While it is held.  ----------------------------------------------------
 
   // Renews the lease now, with these changes (may be null).  The verdict is
-  // `ours`, `not_held`, a loss or `again`.  Retries after transient errors
-  // until the deadline, or until the claim has ended.
+  // `ours`, `not_held`, a loss, `again`, or `closed` if exit() ends the
+  // threads. Retries after transient errors until the deadline, or until the
+  // claim has ended.
   Result renew(Hold& hold, const ChangesPtr& changes, BootTime deadline);
   // From now on only renew() renews the lease.
   void stop_renewing(Hold& hold);
@@ -113,15 +114,15 @@ class Keeper : public sigv4::Stoppable,
   // --- Its end.  -------------------------------------------------------------
 
   // Ends the claim, releases the lock with these changes (may be null), and
-  // waits for that until the deadline.  Then it goes on in the background,
-  // until the lease is over.  The verdict is `released`, `not_held` if it was
-  // released before, a loss, `again`, or `closed` once exit() has ended the
-  // threads.  Needs no memory.
+  // waits for that until the deadline.  After the deadline the release goes on
+  // in the background, until the lease is over.  The verdict is `released`,
+  // `not_held` if it was released before, a loss, `again`, or `closed` if
+  // exit() had ended the threads before.  Needs no memory.
   Released release(const HoldPtr& hold, const ChangesPtr& changes,
                    BootTime deadline);
-  // Accepts no more grants, and releases all that are held, many at once. Waits
-  // for the answers until the deadline; the rest is released in the background.
-  // Returns all of them, also those that are released.  If memory runs out, no
+  // Accepts no more grants, and releases all locks that are held, many at once.
+  // Waits for the answers until the deadline; the rest is released in the
+  // background.  Returns all locks that were held.  If memory runs out, no
   // release has begun.
   std::vector<Released> release_all(BootTime deadline);
 
@@ -136,12 +137,13 @@ class Keeper : public sigv4::Stoppable,
   struct Worker {
     pthread_t thread{};
     bool started = false, ended = false;
+    bool is_joined = false;  // A call of await_stop() joins it just now.
 
     bool is_this_thread() const {
       return started && sigv4::is_this_thread(thread);
     }
     bool must_be_awaited() const {
-      return started && !ended && !is_this_thread();
+      return is_joined || (started && !ended && !is_this_thread());
     }
   };
 
@@ -159,7 +161,6 @@ class Keeper : public sigv4::Stoppable,
   Notifier notifier_;
   // All below: GUARDED_BY(Holds::mutex)
   bool registered_ = false;  // exit() stops the threads.
-  bool awaited_ = false;     // await_stop() has been called.
   Worker sender_thread_;
   Worker notifier_thread_;
 };

@@ -8,14 +8,17 @@
 //   first, and beyond all limits.
 // - Claims that end first are renewed first.  A renewal that got no answer is
 //   repeated after the others, so that requests that hang do not hold them up.
-// - Releases of locks that were held go before those of takes that perhaps
-//   never succeeded; then in order of arrival.
+//   In the last eighth of its lease it goes before those that are not in
+//   theirs, but only while fewer than 96 renewals are in flight.
+// - Releases of locks that were held go first, then those of takes that perhaps
+//   never succeeded, then second releases of such takes.  Of each kind, those
+//   that got no answer come last.  Among equals, the first come is the first.
 //
 // The limits:
 // - 32 renewals and 32 releases are in flight.
 // - 100 renewals begin per second, or 2.25 times as many as all leases need if
-//   that is more.  So a backlog is worked off gradually, unless its leases are
-//   nearly over.  A renewal that fails does not count.
+//   that is more.  So a backlog soon disappears, but not all at once.  A
+//   renewal that fails does not count.
 // - In the last eighth of its lease, a renewal ignores that rate, and 128 may
 //   be in flight.
 // - 16 takes begin in a round of the sender.  Each may need a new connection,
@@ -40,26 +43,27 @@ namespace lock {
 constexpr int kBegunInARound = 16;
 
 // The rate limit of a table's renewals, a token bucket.  `needed` is how many
-// renewals per second all leases need while none fails.  The limit is above
-// that, so a backlog soon disappears, however many leases there are.
+// renewals per second all leases need while none fails.
 class RenewalRate {
  public:
-  // When the renewal of that claim may begin.
-  BootTime begins_at(BootTime claim_end, std::chrono::nanoseconds ttl) const;
-  // A renewal begins.
-  void count(BootTime now, double needed);
-  // A renewal has failed.  It must be sent again, so it does not count.
+  // When the next renewal may begin.
+  BootTime next() const { return next_; }
+  // A renewal begins.  Returns false if that is beyond the limit: it does not
+  // count.
+  bool count(BootTime now, double needed);
+  // A renewal that has counted has failed.  It must be sent again, so it does
+  // not count.
   void uncount(double needed);
 
  private:
-  BootTime next_{};  // When the next one may begin.
+  BootTime next_{};
 };
 
 class Lines {
  public:
   struct Due {
     Hold* hold;       // Its request may begin now.  Null: none may.
-    BootTime ask_at;  // If it is null: when to ask again.
+    BootTime ask_at;  // When to ask again.  If `hold` is set: now.
   };
 
   // Its next request is due.
@@ -73,18 +77,22 @@ class Lines {
   // The sender begins a round, with these in flight.
   void begin_round(std::size_t renewals, std::size_t releases);
   Due due(BootTime now) const;
-  // Its request begins.
-  void count(const Hold& hold, BootTime now);
-  // A renewal has failed, so it does not count.
-  void uncount_renewal() { rate_.uncount(renewals_per_s); }
-
-  double renewals_per_s = 0;  // How many all held leases need, on average.
+  // Its request begins.  Returns whether it is a renewal that the rate counts.
+  bool count(const Hold& hold, BootTime now);
+  // A renewal that was counted has failed.
+  void uncount_renewal() { rate_.uncount(needed_per_s_); }
+  // A lock is held now.  Its lease is renewed at this age.
+  void add_lease(std::chrono::nanoseconds renew_after);
+  // It is not held any more.
+  void remove_lease(std::chrono::nanoseconds renew_after);
 
  private:
-  BootTime renews_at(const Hold& hold, BootTime now) const;
+  Due renewal_due(BootTime now) const;
+  BootTime renews_at(const Hold& first, BootTime now) const;
 
   Order renewals_, releases_, takes_;
   RenewalRate rate_;
+  double needed_per_s_ = 0;  // Renewals that all leases need, on average.
   std::size_t renewals_in_flight_ = 0, releases_in_flight_ = 0;
   int takes_begun_ = 0;  // In this round.
 };

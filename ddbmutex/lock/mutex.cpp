@@ -29,49 +29,47 @@ class Mutex::Acquisition {
  public:
   // REQUIRES: no other wait uses the waker.
   Acquisition(Mutex& mutex, nanoseconds time, const std::atomic<bool>* stopped,
-              sigv4::CallWaker& waker, Result& result);
-  ~Acquisition() {
-    leave_hold();
-    if (queued_) leave_queue();
-  }
+              sigv4::CallWaker& waker);
+  ~Acquisition();
   Acquisition(const Acquisition&) = delete;
   Acquisition& operator=(const Acquisition&) = delete;
 
-  // Returns false if the call has ended without the turn.
-  bool wait_for_turn();
-  // Waits while this process leaves the lock to other hosts.  Returns false if
-  // the call has ended.
-  bool wait_for_others();
-  void take();
+  Result run();
 
  private:
-  Queue::Entry enter_queue();
+  // These return false, and set the result, if the call ends.
+  bool wait_for_turn();
   bool wait_in_line();
+  bool wait_for_others();
+
+  Queue::Entry enter_queue();
+  void take();
   void ask();
   bool await_next_ask();
   bool time_is_up() const { return BootClock::now() >= end_; }
-  // These two return true, and set the result, if the call ends.
-  bool ended();
-  bool out_of_patience();
+  // These return true, and set the result, if the call ends.
+  bool end_if_stopped();
+  bool end_if_out_of_patience();
 
-  void leave_queue();
   BootTime patience_ends() const {
     return mutex_.table_.keeper->patience_ends(settings_, patient_since_);
   }
   bool pause();
   void say_that_it_waits();
+  void explain();
   void explain_wrong_key();
-  void become_holder();
-  void leave_hold();
+  void note_if_held();
+  bool become_holder();
+  void drop_hold();
 
   Mutex& mutex_;
   const MutexSettings& settings_;
-  Result& result_;
-  const bool once_;
+  Result result_;
+  const bool tries_once_;
   const BootTime begun_ = BootClock::now();
-  const BootTime end_;
-  const std::optional<BootTime>
-      patient_since_;  // Of a call without a deadline.
+  const BootTime end_;  // The constructor computes it from the two before.
+  // Of a call without a deadline: begun_.
+  const std::optional<BootTime> patient_since_;
   sigv4::CallWaker& waker_;
   Queue::Waiter waiter_;
 
@@ -79,22 +77,22 @@ class Mutex::Acquisition {
   sigv4::Backoff polls_;
   MissedTurns missed_turns_;
   bool queued_ = false;  // In line, or has the turn and is not the holder yet.
-  bool asked_ = false;   // It has had the turn, and has asked DynamoDB.
-  bool busy_ = false;    // The lock was another's when last seen.
-  bool given_up_ = false;      // See Wait::given_up.
-  bool has_new_uuid_ = false;  // See Lease::needs_new_uuid().
+  // The lock was another host's when it was last seen, or was left to others.
+  bool busy_ = false;
+  bool no_request_failed_ = false;  // See Wait.
+  bool has_new_uuid_ = false;       // See Lease::needs_new_uuid().
 };
 
 namespace {
 
-// So many holders, one after another, a waiter tells at most between two
-// pauses.
+// Between two pauses, a waiter tells at most this many holders.
 constexpr int kHoldersTold = 3;
 
 // How long a call may take that tries only once.
 nanoseconds time_of_one_try(const MutexSettings& settings) {
   const nanoseconds request = settings.request_timeout;
   const bool looks_first =
+      settings.place.policy.looks_first ||
       !settings.client.table_key_is_right() ||
       !knows_the_time(settings.client.clock(), BootClock::now());
   return looks_first ? 2 * request : request;
@@ -118,16 +116,28 @@ dynamodb::Item applied(const dynamodb::Item& to, const ChangesPtr& changes) {
 
 Mutex::Acquisition::Acquisition(Mutex& mutex, nanoseconds time,
                                 const std::atomic<bool>* stopped,
-                                sigv4::CallWaker& waker, Result& result)
+                                sigv4::CallWaker& waker)
     : mutex_(mutex),
       settings_(mutex.settings()),
-      result_(result),
-      once_(time <= nanoseconds::zero()),
-      end_(add_saturating(begun_, once_ ? time_of_one_try(settings_) : time)),
+      tries_once_(time <= nanoseconds::zero()),
+      end_(add_saturating(begun_,
+                          tries_once_ ? time_of_one_try(settings_) : time)),
       patient_since_(time == nanoseconds::max() ? std::optional(begun_)
                                                 : std::nullopt),
       waker_(waker),
       waiter_(waker, stopped) {}
+
+Mutex::Acquisition::~Acquisition() {
+  drop_hold();
+  if (!queued_) return;
+  const Guard guard(mutex_.mutex_);
+  mutex_.queue_.leave(waiter_);
+}
+
+Result Mutex::Acquisition::run() {
+  if (wait_for_turn() && wait_for_others()) take();
+  return std::move(result_);
+}
 
 bool Mutex::Acquisition::wait_for_turn() {
   const Queue::Entry entry = enter_queue();
@@ -142,17 +152,18 @@ Queue::Entry Mutex::Acquisition::enter_queue() {
   const bool holds_up_callbacks =
       patient_since_ && mutex_.table_.keeper->is_notifier_thread();
   const Queue::Entry entry =
-      mutex_.queue_.enter(waiter_, !once_ && !holds_up_callbacks);
+      mutex_.queue_.enter(waiter_, !tries_once_ && !holds_up_callbacks);
   switch (entry) {
     case Queue::Entry::turn:
       queued_ = true;
       mutex_.table_.keeper->forget_outage(*mutex_.settings_);
       break;
     case Queue::Entry::line:
-      queued_ = busy_ = true;
+      queued_ = true;
       break;
     case Queue::Entry::busy:
-      result_.verdict = once_ ? Verdict::busy : Verdict::deadlock_of_callback;
+      result_.verdict =
+          tries_once_ ? Verdict::busy : Verdict::deadlock_of_callback;
       break;
     case Queue::Entry::ended:
       result_.verdict = Verdict::cancelled;
@@ -173,7 +184,7 @@ bool Mutex::Acquisition::wait_in_line() {
       has_turn = mutex_.queue_.has_turn(waiter_);
       if (has_turn) busy_ = mutex_.found_held_;
     }
-    if (ended() || out_of_patience()) return false;
+    if (end_if_stopped() || end_if_out_of_patience()) return false;
     if (time_is_up()) {
       result_.verdict = Verdict::busy;
       return false;
@@ -182,36 +193,28 @@ bool Mutex::Acquisition::wait_in_line() {
   }
 }
 
+// Waits while this process leaves the lock to other hosts.
 bool Mutex::Acquisition::wait_for_others() {
   const BootTime until =
       mutex_.table_.turns_of_others.left_until(settings_.place);
   if (BootClock::now() >= until) return true;
-  busy_ = true;
-  if (!once_) waker_.wait_until(std::min(until, end_));
-  if (ended()) return false;
+  busy_ = true;  // Also if no time is left to ask: another host wants the lock.
+  if (!tries_once_) waker_.wait_until(std::min(until, end_));
+  if (end_if_stopped()) return false;
   if (BootClock::now() >= until) return true;
   result_.verdict = Verdict::busy;
   return false;
 }
 
-void Mutex::Acquisition::leave_queue() {
-  const Guard guard(mutex_.mutex_);
-  queued_ = false;
-  // After an error it is not known whether another host still holds the lock.
-  if (asked_) mutex_.found_held_ = busy_ && result_.verdict != Verdict::again;
-  mutex_.queue_.leave(waiter_);
-}
-
-// Whether another thread has ended the call.
-bool Mutex::Acquisition::ended() {
+bool Mutex::Acquisition::end_if_stopped() {
   const Guard guard(mutex_.mutex_);
   const bool closed = mutex_.table_.is_closed();
-  const bool ended = closed || waiter_.cancelled();
-  if (ended) result_.verdict = closed ? Verdict::closed : Verdict::cancelled;
-  return ended;
+  const bool ends = closed || waiter_.cancelled();
+  if (ends) result_.verdict = closed ? Verdict::closed : Verdict::cancelled;
+  return ends;
 }
 
-bool Mutex::Acquisition::out_of_patience() {
+bool Mutex::Acquisition::end_if_out_of_patience() {
   if (BootClock::now() < patience_ends()) return false;
   mutex_.table_.keeper->copy_last_failure(settings_, result_.answer);
   result_.verdict = Verdict::again;
@@ -219,56 +222,62 @@ bool Mutex::Acquisition::out_of_patience() {
 }
 
 void Mutex::Acquisition::take() {
-  asked_ = true;
   do {
     ask();
   } while (await_next_ask());
-  if (result_.verdict == Verdict::ours) become_holder();
-  if (result_.verdict == Verdict::bad_record) {
-    result_.answer.message = hold_->lease.row().problem;
-  } else if (result_.verdict == Verdict::again &&
-             result_.answer.fault == Fault::wrong_key) {
-    explain_wrong_key();
-  }
+  if (result_.verdict == Verdict::ours && become_holder()) return;
+  explain();
+  note_if_held();
 }
 
 // Asks for the lock until DynamoDB has answered, or until the call ends.
 void Mutex::Acquisition::ask() {
   Keeper& keeper = *mutex_.table_.keeper;
-  if (hold_ == nullptr) hold_ = keeper.make(mutex_.settings_);
+  if (hold_ == nullptr) hold_ = keeper.make_hold(mutex_.settings_);
   Wait wait;
   wait.patient_since = patient_since_;
-  wait.logs_outage = !once_;
+  wait.logs_outage = !tries_once_;
   keeper.take(hold_, wait, end_, waker_, [this] {
     const Guard guard(mutex_.mutex_);
     mutex_.queue_.wake_line();
   });
   result_ = std::move(wait.result);
-  // If a take was refused, and no time was left for a look, the lock counts as
-  // another's, too.
+  // A refused take shows that another has the lock, even if its answer has no
+  // row.
   busy_ = busy_ || result_.verdict == Verdict::busy ||
           result_.answer.fault == Fault::condition_failed;
-  given_up_ = wait.given_up;
+  no_request_failed_ = wait.no_request_failed;
 }
 
 // Returns false if the call ends.  Otherwise waits until it may ask again.
 bool Mutex::Acquisition::await_next_ask() {
   if (result_.verdict == Verdict::ours) return false;
   if (hold_ != nullptr && hold_->lease.needs_new_uuid()) {
-    leave_hold();
-    // The first time without a pause, but then always with one: a server may
-    // show our uuid again and again.
+    drop_hold();
+    // The first new uuid is used at once.  Others come after a pause, because a
+    // server may show our uuid again and again.
     const bool is_first = !has_new_uuid_;
     has_new_uuid_ = true;
     return is_first || pause();
   }
-  if (result_.verdict == Verdict::busy && !once_) {
+  if (result_.verdict == Verdict::busy && !tries_once_) {
     say_that_it_waits();
     return pause();
   }
-  const bool is_undecided = result_.verdict == Verdict::again && !ended();
-  if (is_undecided && given_up_ && busy_) result_.verdict = Verdict::busy;
   return false;
+}
+
+// Why the call does not get the lock.
+void Mutex::Acquisition::explain() {
+  if (result_.verdict == Verdict::bad_record) {
+    result_.answer.message = hold_->lease.row().problem;
+  }
+  if (result_.verdict != Verdict::again || end_if_stopped()) return;
+  if (no_request_failed_ && busy_) {
+    result_.verdict = Verdict::busy;  // The call's time was too short.
+  } else if (result_.answer.fault == Fault::wrong_key) {
+    explain_wrong_key();
+  }
 }
 
 // Makes the answer say which key the table has, if the time suffices.
@@ -280,7 +289,14 @@ void Mutex::Acquisition::explain_wrong_key() {
                                settings_.budget, by, &waker_, time},
                               place.table, place.key_name, place.sort_name,
                               result_.answer);
-  ended();  // Sets the verdict if another thread has ended the call meanwhile.
+  end_if_stopped();  // That may have cut it short.
+}
+
+void Mutex::Acquisition::note_if_held() {
+  const Guard guard(mutex_.mutex_);
+  // Not after an error or a row that is no lock's: nobody may hold it any more.
+  mutex_.found_held_ = busy_ && (result_.verdict == Verdict::busy ||
+                                 result_.verdict == Verdict::cancelled);
 }
 
 // Waits until the next look, or until the record seen becomes stale.  Returns
@@ -295,7 +311,7 @@ bool Mutex::Acquisition::pause() {
   const BootTime stale_at = mutex_.table_.keeper->stale_at(settings_);
   if (stale_at > now) until = std::min(until, stale_at);
   waker_.wait_until(std::min(until, end_));
-  return !ended() && !time_is_up();
+  return !end_if_stopped() && !time_is_up();
 }
 
 // Writes into the row that a host waits, if the holder has changed since the
@@ -310,8 +326,9 @@ void Mutex::Acquisition::say_that_it_waits() {
   std::unique_ptr<const Row> row = hold_->lease.take_row();
   for (int i = 0; i < kHoldersTold; ++i) {
     if (row == nullptr || !missed_turns_.must_tell(*row)) return;
-    polls_
-        .reset();  // Else newcomers, which look more often, would get in first.
+    // The pauses are short again.  Otherwise newcomers, which look more often,
+    // would get in first.
+    polls_.reset();
     Request request;
     request.verb = Request::Verb::wait;
     request.seen = {row->uuid, row->expires};
@@ -328,32 +345,34 @@ void Mutex::Acquisition::say_that_it_waits() {
   }
 }
 
-void Mutex::Acquisition::become_holder() {
+// Returns false, and sets the result, if the mutex or the table has ended.
+bool Mutex::Acquisition::become_holder() {
   const Guard guard(mutex_.mutex_);
-  if (mutex_.queue_.ended()) {  // The mutex is being destroyed.
+  if (mutex_.queue_.ended()) {
     result_.verdict = Verdict::cancelled;
-    return;
+    return false;
   }
   // After keep() the sender uses the lease.
   std::unique_ptr<const Row> row = hold_->lease.take_row();
-  const std::int64_t token = hold_->lease.token();
+  // Before keep(): a thread that sees the lock owned may ask for its token.
+  mutex_.token_.store(hold_->lease.token(), std::memory_order_release);
   if (!mutex_.table_.keeper->keep(*hold_)) {
+    mutex_.token_.store(0, std::memory_order_release);
     result_.verdict = Verdict::closed;
-    return;
+    return false;
   }
   mutex_.held_ = std::move(hold_);
   if (settings_.place.policy.takes_by_update()) {
     mutex_.stored_row_ = std::move(row);
   }
   mutex_.found_held_ = false;
-  mutex_.token_.store(token, std::memory_order_release);
   mutex_.queue_.become_holder();
   queued_ = false;
+  return true;
 }
 
-// A take that may have been applied, or may yet be, is released in the
-// background.
-void Mutex::Acquisition::leave_hold() {
+// If a take may have been applied, or may yet be, the sender releases it.
+void Mutex::Acquisition::drop_hold() {
   if (hold_ != nullptr) mutex_.table_.keeper->leave(*hold_);
   hold_ = nullptr;
 }
@@ -381,23 +400,18 @@ void Mutex::end() {
 }
 
 Result Mutex::lock(nanoseconds time, const std::atomic<bool>* stopped) {
+  const Waits::One wait(table_.waits);
+  if (!wait.is_registered()) return {Verdict::closed};
   if (time == nanoseconds::max()) {
     const Guard guard(mutex_);
     // It would wait for itself.
     if (queue_.held_by_this_thread()) return {Verdict::deadlock};
   }
-  const Waits::One wait(table_.waits);
-  if (wait.waker() == nullptr) return {Verdict::closed};
   if (!table_.keeper->start_threads()) {
     const bool stopping = table_.keeper->is_stopping();
     return {stopping ? Verdict::closed : Verdict::no_thread};
   }
-  Result result;
-  {
-    Acquisition call(*this, time, stopped, *wait.waker(), result);
-    if (call.wait_for_turn() && call.wait_for_others()) call.take();
-  }
-  return result;
+  return Acquisition(*this, time, stopped, wait.waker()).run();
 }
 
 HoldPtr Mutex::held() const {
@@ -434,15 +448,21 @@ Result Mutex::renew(const ChangesPtr& changes) {
   }
   const nanoseconds patience =
       std::max<nanoseconds>(settings_->patience, settings_->request_timeout);
-  Result result = table_.keeper->renew(
-      *held, changes, add_saturating(BootClock::now(), patience));
+  const BootTime deadline = add_saturating(BootClock::now(), patience);
+  // One change at a time, so that stored_row_ changes in the same order as the
+  // row.  The call before ends by its own deadline, which is about the same.
+  std::unique_lock<sigv4::Mutex> one_at_a_time(changing_, std::defer_lock);
+  std::unique_ptr<Row> changed_row;
+  if (changes) {
+    one_at_a_time.lock();
+    changed_row = std::make_unique<Row>();
+    const Guard guard(mutex_);
+    changed_row->others = applied(stored_item(), changes);
+  }
+  Result result = table_.keeper->renew(*held, changes, deadline);
   if (result.verdict == Verdict::ours && changes) {
     const Guard guard(mutex_);
-    if (held == held_) {
-      auto row = std::make_unique<Row>();
-      row->others = applied(stored_item(), changes);
-      stored_row_ = std::move(row);
-    }
+    if (held == held_) stored_row_ = std::move(changed_row);
   }
   const bool failed =
       result.verdict == Verdict::again || result.verdict == Verdict::not_held;
@@ -456,17 +476,17 @@ Result Mutex::release(const ChangesPtr& changes) {
   {
     const Guard guard(mutex_);
     held.swap(held_);
-    // From now on the thread that had it waits like any other.
-    queue_.let_go();
+    // If the thread that had it calls lock() now, that is no deadlock.
+    queue_.begin_release();
     stored_row_.reset();
-    token_.store(0, std::memory_order_release);
   }
   if (held == nullptr) return {Verdict::not_held};
   Released released = table_.keeper->release(
       held, changes, BootClock::now() + settings_->request_timeout);
   if (released.host_waits) leave_next_turn();
   const Guard guard(mutex_);
-  queue_.pass();
+  token_.store(0, std::memory_order_release);
+  queue_.end_release();
   return std::move(released.result);
 }
 

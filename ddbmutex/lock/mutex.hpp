@@ -56,7 +56,8 @@ class Mutex {
   Mutex(TableState& table, MutexSettingsPtr&& settings)
       : table_(table), settings_(std::move(settings)) {}
   // Ends waits, unlocks, and makes no more callbacks.  Waits for a callback
-  // that is running, unless that callback destroys the mutex.
+  // that is running, and until a loss is reported, unless a callback destroys
+  // the mutex.
   ~Mutex() { end(); }
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
@@ -81,7 +82,8 @@ class Mutex {
   HoldPtr held() const;
   // What the user has stored in the row; empty if nothing is held.
   dynamodb::Item stored() const;
-  // The fencing token of the lease that is held; 0 if there is none.
+  // The fencing token of the lease that is held, until its release has ended; 0
+  // if there is none.
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
   }
@@ -98,7 +100,7 @@ class Mutex {
   const MutexSettings& settings() const { return *settings_; }
 
  private:
-  class Acquisition;  // One call of lock().
+  class Acquisition;
   using Guard = std::lock_guard<sigv4::Mutex>;
   void leave_next_turn();
   const dynamodb::Item& stored_item() const;  // REQUIRES: mutex_ is held.
@@ -106,15 +108,18 @@ class Mutex {
   TableState& table_;
   const MutexSettingsPtr settings_;
   std::atomic<std::int64_t> token_{0};
+  // A renew() with changes holds it.  Locked before mutex_.
+  sigv4::Mutex changing_;
   mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   Queue queue_;
   HoldPtr held_;
-  // Only its `others` count: what the take has read, and later changes.  Null:
-  // only what the take has written is stored.
+  // Its `others` are what the user has stored.  Null: the user has stored what
+  // the take wrote, settings().place.attributes.
   std::unique_ptr<const Row> stored_row_;
-  // The last thread that asked DynamoDB in vain saw that another host holds the
-  // lock.  The next thread says so if it gets no answer.
+  // The last thread that did not get the lock saw that another host holds it.
+  // If the next thread gets no answer in time, it reports `busy` instead of a
+  // timeout.
   bool found_held_ = false;
 };
 

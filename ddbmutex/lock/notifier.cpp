@@ -38,10 +38,8 @@ void Notifier::run() {
   Guard guard(holds_.mutex);
   Sleeper& sleeper = holds_.notifier;
   while (!holds_.stopping) {
-    HoldPtr hold;
-    const News news = next_news(hold);
-    if (news != News::none) {
-      report(guard, *hold, news);
+    if (const std::optional<Event> event = take_event()) {
+      report(guard, *event);
       continue;
     }
     const BootTime next = next_in(holds_.to_report);
@@ -54,25 +52,27 @@ void Notifier::run() {
   }
 }
 
-// The next event to report.  Losses come before all dangers, because a slow
-// callback delays everything behind it.
-News Notifier::next_news(HoldPtr& hold) {
+// The next event that is due, if any: it counts as reported.  Losses come
+// before all dangers, because a slow callback delays everything behind it.
+std::optional<Notifier::Event> Notifier::take_event() {
   const BootTime now = BootClock::now();
   lose_overdue(now);
-  Order& to_report = holds_.to_report;
-  if (next_in(to_report) > now) return News::none;
-  hold = to_report.begin()->second;
-  if (hold->has_loss_to_tell()) {
-    holds_.forget_report(*hold);
-    return News::loss;
+  while (next_in(holds_.to_report) <= now) {
+    const HoldPtr hold = holds_.to_report.begin()->second;
+    if (hold->has_loss_to_tell()) {
+      holds_.forget_report(*hold);
+      return Event{hold, hold->loss->why};
+    }
+    const bool in_danger = holds_.danger_at(*hold) <= now;
+    if (in_danger) hold->danger_reported = true;
+    // Plans its next report.  Reads danger_reported, so that comes first.
+    holds_.publish(*hold);
+    if (in_danger) return Event{hold, std::nullopt};
   }
-  const bool danger = holds_.danger_at(*hold) <= now;
-  if (danger) hold->in_danger = true;
-  holds_.publish(*hold);  // Plans its next report.
-  return danger ? News::danger : News::none;
+  return std::nullopt;
 }
 
-// Puts the reports of these in front.
+// Loses the locks whose claims have ended.  Their reports then come first.
 void Notifier::lose_overdue(BootTime now) {
   const Order& to_report = holds_.to_report;
   for (auto at = to_report.begin();
@@ -92,41 +92,42 @@ bool Notifier::reports_to(const MutexSettings& settings) const {
   return false;
 }
 
-void Notifier::report(Guard& guard, Hold& hold, News news) {
-  MutexSettings& settings = *hold.settings;
+void Notifier::report(Guard& guard, const Event& event) {
+  MutexSettings& settings = *event.hold->settings;
   std::shared_ptr<const Listener> listener = settings.listener.lock();
   const bool silenced = settings.silenced;
-  const Verdict loss = hold.outcome().verdict;
   reporting_ = &settings;
   guard.unlock();
   // First, because a callback may destroy the table.
-  if (!silenced) log(news, hold, loss);
-  if (listener) call_back(news, hold, loss, *listener);
+  if (!silenced) log(event);
+  if (listener) call_back(event, *listener);
   listener.reset();  // May destroy it, so not under the mutex.
   guard.lock();
   reporting_ = nullptr;
   holds_.changed.notify_all();
 }
 
-void Notifier::call_back(News news, [[maybe_unused]] const Hold& hold,
-                         Verdict loss, const Listener& listener) const {
+void Notifier::call_back(const Event& event, const Listener& listener) const {
 #ifdef __cpp_exceptions
   try {
 #endif
-    listener.notify(news, loss);
+    if (event.loss) {
+      listener.on_lost(*event.loss);
+    } else {
+      listener.on_danger();
+    }
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    log_exception(news, hold, e.what());
+    log_exception(event, e.what());
   } catch (...) {
-    log_exception(news, hold, "");
+    log_exception(event, "");
   }
 #endif
 }
 
-// Logs an exception from a callback.  If the callback has destroyed the table,
-// the logger may be gone too, and the text goes to stderr.
-void Notifier::log_exception(News news, const Hold& hold,
-                             const char* what) const {
+// If the callback has destroyed the table, the logger may be gone too, and the
+// text goes to stderr.
+void Notifier::log_exception(const Event& event, const char* what) const {
   bool logs;
   {
     const Guard guard(holds_.mutex);
@@ -134,8 +135,8 @@ void Notifier::log_exception(News news, const Hold& hold,
   }
   sigv4::try_with_memory([&] {
     const std::string text =
-        sigv4::join({news == News::loss ? "on_lost of " : "on_danger of ",
-                     sigv4::in_quotes(hold.settings->name()), " threw",
+        sigv4::join({event.loss ? "on_lost of " : "on_danger of ",
+                     sigv4::in_quotes(event.hold->settings->name()), " threw",
                      sigv4::if_any(": ", what)});
     if (logs) {
       sigv4::say(holds_.client.log(), sigv4::LogLevel::error, text);
@@ -145,16 +146,19 @@ void Notifier::log_exception(News news, const Hold& hold,
   });
 }
 
-void Notifier::log(News news, const Hold& hold, Verdict loss) const {
+void Notifier::log(const Event& event) const {
   const sigv4::LogPtr& log = holds_.client.log();
   if (!log) return;
-  const bool lost = news == News::loss;
   sigv4::try_with_memory([&] {
-    sigv4::say(
-        log, lost ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
-        sigv4::join({"lock ", sigv4::in_quotes(hold.settings->name()), " is ",
-                     lost ? "lost: " : "in danger: not renewed yet",
-                     lost ? words_of(loss) : ""}));
+    const std::string lock = sigv4::join(
+        {"lock ", sigv4::in_quotes(event.hold->settings->name()), " is "});
+    if (event.loss) {
+      sigv4::say(log, sigv4::LogLevel::error,
+                 sigv4::join({lock, "lost: ", words_of(*event.loss)}));
+    } else {
+      sigv4::say(log, sigv4::LogLevel::warning,
+                 sigv4::join({lock, "in danger: not renewed yet"}));
+    }
   });
 }
 

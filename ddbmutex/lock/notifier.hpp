@@ -6,8 +6,12 @@
 #ifndef DDBMUTEX_NOTIFIER_HPP
 #define DDBMUTEX_NOTIFIER_HPP
 
+#include <optional>
+
+#include "../../sigv4/boot_clock.hpp"
 #include "hold.hpp"
 #include "holds.hpp"
+#include "protocol.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -17,24 +21,28 @@ class Notifier {
  public:
   explicit Notifier(Holds& holds) : holds_(holds) {}
 
-  // The thread's main function, until the table ends.
+  // The thread's main function.  Returns once Keeper::tell_to_stop() was
+  // called. What it has not reported by then is dropped.
   void run();
 
-  // Whether the listener of this mutex is running, or a loss is still queued
-  // for it.  REQUIRES: Holds::mutex is held.
+  // Whether a callback of this mutex is running, or a loss is still to be
+  // reported to it.  REQUIRES: Holds::mutex is held.
   bool reports_to(const MutexSettings& settings) const;
 
  private:
+  struct Event {
+    HoldPtr hold;
+    std::optional<Verdict> loss;  // No value: the lock is in danger.
+  };
+
+  std::optional<Event> take_event();
   void lose_overdue(BootTime now);
-  // Sets `hold` to the lock that the news is about.
-  News next_news(HoldPtr& hold);
   // Unlocks the guard, logs the event, calls the listener, and locks again.
-  void report(Holds::Guard& guard, Hold& hold, News news);
-  // One callback; logs what it throws.
-  void call_back(News news, const Hold& hold, Verdict loss,
-                 const Listener& listener) const;
-  void log_exception(News news, const Hold& hold, const char* what) const;
-  void log(News news, const Hold& hold, Verdict loss) const;
+  void report(Holds::Guard& guard, const Event& event);
+  // Calls the listener, and logs what it throws.
+  void call_back(const Event& event, const Listener& listener) const;
+  void log_exception(const Event& event, const char* what) const;
+  void log(const Event& event) const;
 
   Holds& holds_;
   // The mutex whose listener is being called, or null.

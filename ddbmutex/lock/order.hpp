@@ -2,8 +2,8 @@
 
 // Holds, sorted by when something is due for them.
 //
-// A Hold enters two orders when it is made.  To move it later, within an order
-// or to another one, allocates nothing.
+// Each Hold has a node in each of two orders.  The nodes are allocated when the
+// Hold is made.  To move them, also to other orders, needs no memory.
 //
 // Thread safety: one thread at a time.
 #ifndef DDBMUTEX_ORDER_HPP
@@ -30,19 +30,20 @@ struct OrderKey {
   bool operator<(const OrderKey& other) const {
     return std::tie(rank, when) < std::tie(other.rank, other.when);
   }
-  // By default nothing is due.
   int rank = 0;
   BootTime when = kNever;
 };
+constexpr OrderKey kNothingDue{};
 
 using Order = std::multimap<OrderKey, HoldPtr>;
 
-// When the first is due.
+// When the first is due; kNever if nothing is.  That is the earliest time if
+// all have one rank, or if those of lower ranks are due already.
 inline BootTime next_in(const Order& order) {
   return order.empty() ? kNever : order.begin()->first.when;
 }
 
-// The place of a Hold in an order.  Call enter() first, and nothing after
+// Where a Hold stands in an order.  Call enter() first, and nothing after
 // leave().
 class Place {
  public:
@@ -51,7 +52,7 @@ class Place {
 
   // Allocates the node of the order.
   void enter(Order& order, HoldPtr hold) {
-    at_ = order.emplace(OrderKey(), std::move(hold));
+    at_ = order.emplace(kNothingDue, std::move(hold));
     in_ = &order;
   }
   void move(Order& order, OrderKey key) {

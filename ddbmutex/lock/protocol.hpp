@@ -214,6 +214,8 @@ class Lease {
   BootTime time_at_age(std::chrono::nanoseconds age) const;
   // The fencing token; 0 if the row is not kept.  REQUIRES: granted.
   std::int64_t token() const { return token_; }
+  // An earlier release got no answer, and may have been applied.
+  bool may_be_released() const { return may_be_released_; }
   // After `released`: another host waits, as the released row said.
   bool waited_for() const { return waited_for_; }
   // The row was ours when it was last seen, even if nothing was granted.

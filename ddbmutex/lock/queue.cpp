@@ -50,56 +50,48 @@ std::uint64_t this_thread() {
 
 Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
   if (ended_ || waiter.cancelled()) return Entry::ended;
-  if (turn_ == nullptr && !locked_) {
-    turn_ = &waiter;
-    return Entry::turn;
-  }
-  if (!wait) return Entry::busy;
+  const bool is_free = line_.empty() && !locked_;
+  if (!is_free && !wait) return Entry::busy;
   line_.push_back(&waiter);
-  return Entry::line;
+  return is_free ? Entry::turn : Entry::line;
 }
 
 void Queue::leave(Waiter& waiter) {
-  if (has_turn(waiter)) {
-    give_turn_to_next();
-  } else {
-    erase(line_, &waiter);
-  }
+  const bool had_turn = has_turn(waiter);
+  erase(line_, &waiter);
+  if (had_turn) wake_first();
 }
 
 void Queue::become_holder() {
-  turn_ = nullptr;
+  line_.erase(line_.begin());
   locked_ = true;
   holder_ = this_thread();
 }
 
 bool Queue::held_by_this_thread() const { return holder_ == this_thread(); }
 
-void Queue::pass() {
+void Queue::end_release() {
   locked_ = false;
-  give_turn_to_next();
+  wake_first();
 }
 
-void Queue::give_turn_to_next() {
-  turn_ = nullptr;
-  if (line_.empty()) return;
-  turn_ = line_.front();
-  line_.erase(line_.begin());
-  turn_->waker_.wake();
+void Queue::wake_first() {
+  if (!line_.empty()) line_.front()->waker_.wake();
 }
 
+// Does not wake the one that has the turn: that would end its take.
 void Queue::wake_line() {
-  for (Waiter* waiter : line_) waiter->waker_.wake();
+  for (Waiter* waiter : line_) {
+    if (!has_turn(*waiter)) waiter->waker_.wake();
+  }
 }
 
 void Queue::cancel(const std::atomic<bool>* stopped) {
-  const auto cancel_one = [stopped](Waiter& one) {
-    if (stopped != nullptr && one.stopped_ != stopped) return;
-    one.cancelled_ = true;
-    one.waker_.wake();
-  };
-  if (turn_ != nullptr) cancel_one(*turn_);
-  for (Waiter* waiter : line_) cancel_one(*waiter);
+  for (Waiter* waiter : line_) {
+    if (stopped != nullptr && waiter->stopped_ != stopped) continue;
+    waiter->cancelled_ = true;
+    waiter->waker_.wake();
+  }
 }
 
 void Queue::end() {

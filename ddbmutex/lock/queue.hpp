@@ -17,7 +17,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// The calls of a table that wait.
+// The waiting calls of a table, which close() wakes.
 //
 // Thread safety: any thread may call any member.
 class Waits {
@@ -29,8 +29,9 @@ class Waits {
     ~One();
     One(const One&) = delete;
     One& operator=(const One&) = delete;
-    // Null if the table was closed() before.
-    sigv4::CallWaker* waker() const { return registered_ ? &waker_ : nullptr; }
+    // False if the table was closed() before: nobody wakes the waker.
+    bool is_registered() const { return registered_; }
+    sigv4::CallWaker& waker() const { return waker_; }
 
    private:
     Waits& waits_;
@@ -38,22 +39,23 @@ class Waits {
     bool registered_ = false;
   };
 
-  // Wakes all calls that wait.  Later ones get no waker.
+  // Wakes all calls that wait.  Later ones are not registered.
   void close();
   // Also true once exit() has shut down OpenSSL.
   bool closed() const { return closed_ || sigv4::openssl_is_gone(); }
 
  private:
   sigv4::Mutex mutex_;
-  std::atomic<bool> closed_{false};        // Set with the mutex held.
+  std::atomic<bool> closed_{false};        // Written with the mutex held.
   std::vector<sigv4::CallWaker*> wakers_;  // GUARDED_BY(mutex_)
 };
 
-// A number for the calling thread that no other thread ever gets.
+// A number for the calling thread.  Unlike a std::thread::id, no other thread
+// ever gets it.
 std::uint64_t this_thread();
 
-// Thread safety: one thread at a time, also for the queue's Waiters.  So no
-// Waiter is destroyed while another thread wakes it.
+// Thread safety: the caller locks a mutex for each call.  So nobody wakes a
+// Waiter that has left.
 class Queue {
  public:
   // One call that waits.
@@ -79,25 +81,28 @@ class Queue {
   enum class Entry {
     turn,
     line,   // Not yet.  The waiter is woken when its turn comes.
-    busy,   // Not now, and the waiter does not `wait`.
+    busy,   // Not yet, and the waiter does not `wait`.
     ended,  // After end(), or the waiter is cancelled.
   };
   // After `turn` or `line` the waiter must become_holder() or leave().
   Entry enter(Waiter& waiter, bool wait);
-  bool has_turn(const Waiter& waiter) const { return turn_ == &waiter; }
+  bool has_turn(const Waiter& waiter) const {
+    return !locked_ && !line_.empty() && line_.front() == &waiter;
+  }
   void leave(Waiter& waiter);
 
-  // The call that has the turn returns with the lock.  The calling thread is
-  // the holder until let_go().
+  // The waiter that has the turn has got the lock, and leaves the line.  The
+  // calling thread is the holder until begin_release().
   void become_holder();
   // Whether the calling thread is the holder.
   bool held_by_this_thread() const;
-  // The holder begins to release the lock.  Nobody gets the turn before pass().
-  void let_go() { holder_ = 0; }
-  // The lock is released: gives the turn to the first in line.
-  void pass();
+  // The holder begins to release the lock.  Nobody gets the turn before
+  // end_release().
+  void begin_release() { holder_ = 0; }
+  // The lock is released: the first in line has the turn.
+  void end_release();
 
-  // Wakes everyone in line.  Each decides anew how long to wait.
+  // Wakes all who wait for their turn.  Each decides anew how long to wait.
   void wake_line();
   // Cancels all waits, or only those that were made with this `stopped`.
   void cancel(const std::atomic<bool>* stopped = nullptr);
@@ -106,11 +111,11 @@ class Queue {
   bool ended() const { return ended_; }
 
  private:
-  void give_turn_to_next();
+  void wake_first();
 
+  // While nobody has the lock, the first has the turn.
   std::vector<Waiter*> line_;
-  Waiter* turn_ = nullptr;    // Has the turn, and not the lock.
-  bool locked_ = false;       // From become_holder() to pass().
+  bool locked_ = false;       // From become_holder() to end_release().
   std::uint64_t holder_ = 0;  // The number of its thread; 0: nobody.
   bool ended_ = false;
 };

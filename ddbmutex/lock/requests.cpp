@@ -2,7 +2,7 @@
 
 // Writes the body of each request.  A function per verb writes the layout's
 // expressions.  add() collects their words ("#uuid", ":uuid"), which
-// write_names() and write_values() then define.
+// write_names() and write_values() define at the end.
 #include "requests.hpp"
 
 #include <algorithm>
@@ -28,9 +28,9 @@ namespace {
 constexpr std::size_t kUsualBytes = 2000;
 constexpr std::size_t kUsualWords = 16;
 
-// What an expression has where it lists our own versions.
+// Stands in an expression for the list of our own versions.
 constexpr std::string_view kOwnVersions = "(:own)";
-constexpr std::string_view kOwnWord = ":own";
+constexpr std::string_view kOwnWord = kOwnVersions.substr(1, 4);
 
 // The lowercase letters and '_' that the text begins with.
 std::string_view first_word(std::string_view text) {
@@ -137,10 +137,8 @@ void RequestBody::write() {
       renew();
       break;
     case Verb::release:
-      release();
-      break;
     case Verb::force:
-      force();
+      release();
       break;
     case Verb::check:
       check();
@@ -150,7 +148,8 @@ void RequestBody::write() {
       break;
   }
   if (request_.verb != Verb::look) {
-    write_words();
+    write_names();
+    write_values();
     write_returned();
   }
   json_.end_object();
@@ -162,7 +161,7 @@ void RequestBody::take() {
   } else {
     update_record();
   }
-  begin_condition();
+  begin("ConditionExpression");
   format_.add_is_free(target_.policy, *this);
   if (request_.seen) add(expressions_.or_stale);
   if (!request_.own.empty()) {
@@ -174,11 +173,11 @@ void RequestBody::take() {
 }
 
 void RequestBody::renew() {
-  begin_update();
+  begin("UpdateExpression");
   add(expressions_.renew);
   add_changes("");
   end_expression();
-  begin_condition();
+  begin("ConditionExpression");
   add(expressions_.has_own_version);
   if (request_.changes) add(expressions_.and_change);
   end_expression();
@@ -186,41 +185,30 @@ void RequestBody::renew() {
 
 void RequestBody::release() {
   if (target_.policy.keeps_row) {
-    begin_update();
+    begin("UpdateExpression");
     add(expressions_.release);
     add_changes(expressions_.release_end);
     end_expression();
   }
-  begin_condition();
-  add(expressions_.is_ours);
+  begin("ConditionExpression");
+  add(request_.verb == Verb::force ? expressions_.is_seen
+                                   : expressions_.is_ours);
   if (request_.changes) add(expressions_.and_change);
   end_expression();
 }
 
-void RequestBody::force() {
-  if (target_.policy.keeps_row) {
-    begin_update();
-    add(expressions_.release);
-    add(expressions_.release_end);
-    end_expression();
-  }
-  begin_condition();
-  add(expressions_.is_seen);
-  end_expression();
-}
-
 void RequestBody::check() {
-  begin_condition();
+  begin("ConditionExpression");
   add(expressions_.is_ours);
   add(expressions_.and_held);
   end_expression();
 }
 
 void RequestBody::wait() {
-  begin_update();
+  begin("UpdateExpression");
   add(expressions_.wait);
   end_expression();
-  begin_condition();
+  begin("ConditionExpression");
   add(expressions_.may_wait);
   end_expression();
 }
@@ -259,7 +247,7 @@ void RequestBody::put_record() {
 
 void RequestBody::update_record() {
   const std::string_view take_end = expressions_.take_end;
-  begin_update();
+  begin("UpdateExpression");
   add(expressions_.record);
   set(target_.attributes);
   add(take_end);
@@ -269,14 +257,6 @@ void RequestBody::update_record() {
     add(take_end.empty() ? " REMOVE #data" : ", #data");
   }
   end_expression();
-}
-
-void RequestBody::begin_update() {
-  json_.name("UpdateExpression").begin_text();
-}
-
-void RequestBody::begin_condition() {
-  json_.name("ConditionExpression").begin_text();
 }
 
 // Extends the SET clause of the update.
@@ -306,20 +286,16 @@ void RequestBody::add(std::string_view expression) {
   const std::size_t own = expression.find(kOwnVersions);
   json_.add_plain(expression.substr(0, own));
   if (own == expression.npos) return;
-  add_own_versions();
-  json_.add_plain(expression.substr(own + kOwnVersions.size()));
-}
-
-// A list of placeholders: "(:own0, :own1)".
-void RequestBody::add_own_versions() {
+  // Lists placeholders: "(:own0, :own1)".
   for (std::size_t i = 0; i < request_.own.size(); ++i) {
     add_numbered(i == 0 ? "(:own" : ", :own", i);
   }
   json_.add_plain(")");
+  json_.add_plain(expression.substr(own + kOwnVersions.size()));
 }
 
-// Adds a numbered placeholder such as "#set7", which add() would note as a
-// word.
+// Adds a numbered placeholder such as "#set7".  add() would note the word
+// "#set", which nothing defines.
 void RequestBody::add_numbered(std::string_view word, std::size_t number) {
   json_.add_plain(word);
   json_.add_plain(Digits(number));
@@ -335,17 +311,7 @@ void RequestBody::write_key() {
   write_text(json_, target_.sort_value);
 }
 
-// Defines what each name and value of the expressions stands for.
-void RequestBody::write_words() {
-  json_.name("ExpressionAttributeNames").begin_object();
-  write_names();
-  json_.end_object();
-  json_.name("ExpressionAttributeValues").begin_object();
-  write_values();
-  json_.end_object();
-}
-
-// What the answer is to include.
+// Says which values the answer must include.
 void RequestBody::write_returned() {
   if (request_.verb == Verb::check) return;
   const bool updates = action_ == Action::update_item;
@@ -361,6 +327,7 @@ void RequestBody::write_returned() {
 }
 
 void RequestBody::write_names() {
+  json_.name("ExpressionAttributeNames").begin_object();
   for (const std::string_view word : names_) {
     json_.name(word).text(word == "#key" ? target_.key_name
                                          : format_.attribute(word.substr(1)));
@@ -371,28 +338,27 @@ void RequestBody::write_names() {
   for (std::size_t i = 0; removed_ != nullptr && i < removed_->size(); ++i) {
     json_.name(numbered("#removed", i)).text((*removed_)[i]);
   }
-}
-
-void RequestBody::write_own_versions() {
-  for (std::size_t i = 0; i < request_.own.size(); ++i) {
-    json_.name(numbered(":own", i));
-    format_.write_version(request_.uuid, request_.own[i], json_);
-  }
+  json_.end_object();
 }
 
 void RequestBody::write_values() {
+  json_.name("ExpressionAttributeValues").begin_object();
   for (const std::string_view word : values_) {
-    if (word == kOwnWord) {
-      write_own_versions();
-    } else {
+    if (word != kOwnWord) {
       json_.name(word);
       format_.write_value(word.substr(1), target_, request_, json_);
+      continue;
+    }
+    for (std::size_t i = 0; i < request_.own.size(); ++i) {
+      json_.name(numbered(":own", i));
+      format_.write_version(request_.uuid, request_.own[i], json_);
     }
   }
   for (std::size_t i = 0; set_ != nullptr && i < set_->size(); ++i) {
     json_.name(numbered(":set", i));
     dynamodb::write_value(json_, (*set_)[i]);
   }
+  json_.end_object();
 }
 
 }  // namespace lock

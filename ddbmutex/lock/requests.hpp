@@ -49,7 +49,6 @@ class RequestBody {
   void take();
   void renew();
   void release();
-  void force();
   void check();
   void wait();
 
@@ -57,18 +56,14 @@ class RequestBody {
   void update_record();
   void set(const dynamodb::Item& attributes);
   void add_changes(std::string_view end);
-  void begin_update();
-  void begin_condition();
+  void begin(const char* expression) { json_.name(expression).begin_text(); }
   void end_expression() { json_.end_text(); }
   void add_numbered(std::string_view word, std::size_t number);
-  void add_own_versions();
 
   void write_key();
-  void write_words();
   void write_returned();
   void write_names();
   void write_values();
-  void write_own_versions();
 
   const RowTarget& target_;
   const Request& request_;
@@ -78,7 +73,8 @@ class RequestBody {
   dynamodb::JsonWriter json_;
   // The words of all expressions, such as "#uuid" and ":uuid", each once.
   std::vector<std::string_view> names_, values_;
-  // What the user sets and removes: "#set0 = :set0", "#removed0".
+  // What an update sets and removes beside the record: "#set0 = :set0",
+  // "#removed0".  Null: nothing.
   const dynamodb::Item* set_ = nullptr;
   const std::vector<std::string>* removed_ = nullptr;
 };

@@ -59,8 +59,8 @@ bool is_abandoned(const Flight& flight) {
          flight.hold->phase != Phase::taking;
 }
 
-// Whether shutdown waits for its answer.
-bool is_worth_waiting(const Flight& flight) {
+// Whether the end of the thread waits for its answer.
+bool delays_the_end(const Flight& flight) {
   if (flight.errand != nullptr) return true;
   return flight.hold != nullptr && flight.call != Call::renew &&
          flight.hold->phase != Phase::releasing_again;
@@ -69,11 +69,11 @@ bool is_worth_waiting(const Flight& flight) {
 // What the answer to a release means to whoever called for it.
 Verdict verdict_of_release(const Hold& hold) {
   const Fault fault = hold.answer.fault;
-  // It was refused because the row is not ours any more.  So its changes are
-  // not stored, unless an earlier release without an answer has stored them.
-  const bool stored =
-      fault == Fault::none || hold.outcome_unknown || !hold.lease.carries();
-  if (hold.verdict == Verdict::released && !stored) return Verdict::expired;
+  // A refused release stores none of the changes that it carries.  They are
+  // lost, unless an earlier release without an answer has stored them.
+  const bool stores_all = fault == Fault::none || !hold.lease.carries() ||
+                          hold.lease.may_be_released();
+  if (hold.verdict == Verdict::released && !stores_all) return Verdict::expired;
   // The table was made anew with another key.  That is an error, no loss.
   return fault == Fault::wrong_key ? Verdict::again : hold.verdict;
 }
@@ -82,50 +82,44 @@ Verdict verdict_of_release(const Hold& hold) {
 
 // A round in which memory runs out is repeated.
 void Sender::run() {
-  bool goes_on = true;
-  while (goes_on) {
-    const bool had_memory =
-        sigv4::try_with_memory([&] { goes_on = send_round(); });
-    if (!had_memory) pause_for_memory();
+  while (!ended_) {
+    if (!sigv4::try_with_memory([&] { send_round(); })) pause_for_memory();
   }
   end_all();
 }
 
-// Returns false once the thread is to end.
-bool Sender::send_round() {
-  begin_round();
-  begin_errands();
-  while (begin_next()) {  // Until no more is due, or memory runs out.
+void Sender::send_round() {
+  begin_errands(begin_round());
+  while (begin_next()) {
   }
-  const std::optional<BootTime> until = plan_sleep();
-  if (!until) return false;
-  await_any(*until);
+  const BootTime until = plan_sleep();
+  if (ended_) return;
+  await_any(until);
   conclude_all();
-  return true;
 }
 
-// Sleeps for the whole pause.  Nothing wakes it earlier.
 void Sender::pause_for_memory() {
   sigv4::wait_until(BootClock::now() + kMemoryPause, nullptr);
 }
 
-// Tells all calls that still wait.
+// Tells all calls that still wait, and closes all connections.
 void Sender::end_all() {
+  Errands left;
   {
     const Guard guard(holds_.mutex);
-    errands_.splice(errands_.end(), queued_);
+    left.swap(queued_);
     for (const auto& [key, hold] : holds_.to_report) {
       if (hold->phase == Phase::taking && hold->wait != nullptr) {
         abandon(*hold);
       }
-      if (is_releasing(*hold)) tell_of_release(*hold, true);
+      if (is_releasing(*hold)) end_release(*hold);
       hold->told.notify_all();
     }
     for (const Flight& flight : flights_) {
       if (flight.hold != nullptr) flight.hold->flight = nullptr;
     }
   }
-  for (const auto& errand : errands_) {
+  for (const auto& errand : left) {
     answer_errand(*errand, unsent(*errand, Fault::cancelled));
   }
   for (Flight& flight : flights_) {
@@ -138,11 +132,9 @@ void Sender::end_all() {
   holds_.client.close_connections();
 }
 
-// --- What is due -------------------------------------------------------------
-
 // Counts what is in flight, and ends requests that nobody needs any more.
-// Takes over the errands of this round.
-void Sender::begin_round() {
+// Returns the errands that begin in this round.
+Errands Sender::begin_round() {
   const Guard guard(holds_.mutex);
   const BootTime now = BootClock::now();
   holds_.sender.set_looking(now);
@@ -154,23 +146,25 @@ void Sender::begin_round() {
     if (holds_.stopping && is_taking) abandon(*flight.hold);
     if (is_abandoned(flight)) {
       flight.answer_by = kNever;
-      if (flight.may_be_applied()) ++awaited;
-      const bool stays = flight.may_be_applied() && awaited <= kMostAwaited;
+      const bool stays = flight.may_be_applied() && ++awaited <= kMostAwaited;
       if (!stays) flight.timeout_at = now;
     }
-    if (flight.hold == nullptr) continue;
-    if (flight.call == Call::renew) ++renewals;
+    if (flight.call == Call::renew) ++renewals;  // Also one for nobody.
     if (flight.call == Call::release) ++releases;
   }
   holds_.lines.begin_round(renewals, releases);
   queued_.remove_if([](const auto& errand) { return errand->bell == nullptr; });
+  Errands begin;
   for (int i = 0; i < kBegunInARound && !queued_.empty(); ++i) {
-    errands_.splice(errands_.end(), queued_, queued_.begin());
+    begin.splice(begin.end(), queued_, queued_.begin());
   }
+  return begin;
 }
 
-// The next request that may begin now.  Moves what is due to its line.
-Lines::Due Sender::next_due(BootTime now) {
+// --- What is due -------------------------------------------------------------
+
+// Moves what is due to its line, and returns the next request that may begin.
+Lines::Due Sender::line_up_next(BootTime now) {
   line_up(now);
   for (;;) {
     const Lines::Due due = holds_.lines.due(now);
@@ -203,17 +197,16 @@ void Sender::line_up(BootTime now) {
   }
 }
 
-// Returns the time of the next round.  No value once the thread is to end: when
-// everything that callers left was tried once more, or when the time for that
-// is up.
-std::optional<BootTime> Sender::plan_sleep() {
+// Returns the time of the next round.  At shutdown it sets ended_ once no
+// errand, take or release is due or in flight, or at stop_by.
+BootTime Sender::plan_sleep() {
   const Guard guard(holds_.mutex);
   const BootTime now = BootClock::now();
-  const Lines::Due next = next_due(now);
+  const Lines::Due next = line_up_next(now);
   const bool any_due = next.hold != nullptr || !queued_.empty();
   BootTime until = std::min(next.ask_at, next_in(holds_.to_send));
-  // An earlier time to wake up is kept, even if nothing is due then any more.
-  // Calls often plan a request for later than that, and then wake nobody.
+  // Keeps an earlier time to wake up, even if nothing is due then any more.
+  // Else each call that plans a request before `until` would wake this thread.
   Sleeper& sleeper = holds_.sender;
   if (sleeper.sleeps_until() > now) {
     until = std::min(until, sleeper.sleeps_until());
@@ -223,17 +216,16 @@ std::optional<BootTime> Sender::plan_sleep() {
   if (!holds_.stopping) return until;
   const bool goes_on =
       any_due || holds_.lines.has_release_or_take() ||
-      std::any_of(flights_.begin(), flights_.end(), is_worth_waiting);
+      std::any_of(flights_.begin(), flights_.end(), delays_the_end);
   ended_ = !goes_on || now >= holds_.stop_by;
-  if (ended_) return std::nullopt;
   return std::min(until, holds_.stop_by);
 }
 
 // --- Requests begin ----------------------------------------------------------
 
-// An errand for which there is no memory is answered with that.
-void Sender::begin_errands() {
-  for (const auto& errand : errands_) {
+// If memory runs out for an errand, that is its answer.
+void Sender::begin_errands(Errands&& errands) {
+  for (const auto& errand : errands) {
     const bool had_memory = sigv4::try_with_memory([&] {
       Flights one(1);
       Flight& flight = one.front();
@@ -245,26 +237,25 @@ void Sender::begin_errands() {
     if (had_memory) continue;
     answer_errand(*errand, unsent(*errand, Fault::no_memory));
   }
-  errands_.clear();
 }
 
-// Begins the next request that is due.  Returns false if there is none, or if
-// memory runs out.
+// Begins the next request that is due, or ends what it was for.  Returns
+// whether to call it again: not if nothing is due, or if memory runs out.
 bool Sender::begin_next() {
   {
     // Without this, each round would prepare a request in vain.
     const Guard guard(holds_.mutex);
-    if (next_due(BootClock::now()).hold == nullptr) return false;
+    if (line_up_next(BootClock::now()).hold == nullptr) return false;
   }
   dynamodb::Client& client = holds_.client;
   Flights one;
-  bool begun = false;
   const bool had_memory = sigv4::try_with_memory([&] {
     Flight& flight = one.emplace_back();
     flight.pending = client.prepare(BootClock::now());
     Request request;
     if (!stamp_next(flight, request)) return;
-    const RowTarget& place = flight.hold->settings->place;
+    const MutexSettings& settings = *flight.hold->settings;
+    const RowTarget& place = settings.place;
     write_request(place, request, flight.pending->body());
     const bool takes = flight.call == Call::take;
     if (takes) client.answer_if_table_key_is_wrong(*flight.pending);
@@ -274,22 +265,17 @@ bool Sender::begin_next() {
         *flight.pending, action_of(flight.verb, place.policy),
         flight.stamped_at, nullptr,
         wanted_of(*place.format, takes && place.policy.takes_by_update()));
-    begun = true;
-  });
-  if (!had_memory) {
-    // First the pause: what becomes due meanwhile goes before this one.
-    pause_for_memory();
-    postpone(one.empty() ? nullptr : &one.front());
-  }
-  if (begun) {
-    Flight& flight = one.front();
     sigv4::Exchange& exchange = flight.pending->exchange();
-    exchange.connect_within(flight.hold->settings->request_timeout);
+    exchange.connect_within(settings.request_timeout);
     // A process that stood still meanwhile sends no old stamp.
     exchange.send_by(flight.ends_at());
     flights_.splice(flights_.end(), one);
-  }
-  return had_memory;
+  });
+  if (had_memory) return true;
+  // First the pause: what becomes due meanwhile goes before this one.
+  pause_for_memory();
+  postpone(one.empty() ? nullptr : &one.front());
+  return false;
 }
 
 // Stamps the next request that is due.  Returns false if it is not to be sent,
@@ -298,15 +284,15 @@ bool Sender::begin_next() {
 bool Sender::stamp_next(Flight& flight, Request& request) {
   const Guard guard(holds_.mutex);
   const BootTime now = BootClock::now();
-  Hold* const hold = next_due(now).hold;
+  Hold* const hold = line_up_next(now).hold;
   if (hold == nullptr) return false;
   holds_.lose_if_ended(*hold, now);
   if (!may_begin(*hold, flight, now)) {
-    refuse(*hold);
+    end_unsent(*hold);
     return false;
   }
   request = hold->stamp(flight, now);
-  holds_.lines.count(*hold, now);
+  flight.counted = holds_.lines.count(*hold, now);
   holds_.park(*hold);
   // A renewal from before unlock(): its answer is ignored.
   if (hold->flight != nullptr) hold->flight->hold = nullptr;
@@ -318,21 +304,19 @@ bool Sender::stamp_next(Flight& flight, Request& request) {
 
 bool Sender::may_begin(const Hold& hold, const Flight& flight,
                        BootTime now) const {
-  const bool stopping = holds_.stopping;
+  // Nobody waits for the rest at shutdown.
+  if (holds_.stopping && hold.phase != Phase::releasing) return false;
   switch (hold.phase) {
-    case Phase::taking: {
-      // Without keys it is begun even after its deadline.  Nothing is sent, and
-      // the answer says which keys are missing.
-      const bool says_why = !flight.pending->will_be_sent() && !hold.failing();
-      return !stopping && (now < hold.until || says_why);
-    }
+    case Phase::taking:
+      // Without keys a take is begun even after its deadline.  It is never
+      // sent, but its answer says which keys are missing.
+      return now < hold.until ||
+             (!flight.pending->will_be_sent() && !hold.failing());
     case Phase::held:
-      return !stopping && (hold.wait != nullptr || hold.is_renewed_at(now));
+      return hold.wait != nullptr || hold.is_renewed_at(now);
     case Phase::releasing:
-      return now < hold.until;
     case Phase::releasing_again:
-      // At shutdown that is not worth waiting for.
-      return now < hold.until && !stopping;
+      return now < hold.until;
     case Phase::lost:
     case Phase::over:
       return false;
@@ -341,10 +325,10 @@ bool Sender::may_begin(const Hold& hold, const Flight& flight,
 }
 
 // No request is sent for it.
-void Sender::refuse(Hold& hold) {
+void Sender::end_unsent(Hold& hold) {
   holds_.park(hold);
   if (hold.phase == Phase::taking) {
-    hold.wait->given_up = !hold.failing();  // fail() changes that.
+    hold.wait->no_request_failed = !hold.failing();  // Before fail().
     if (hold.answer.fault == Fault::none) {
       hold.fail(Fault::timed_out, "the deadline has passed");
     } else if (hold.answer.fault == Fault::skewed_time) {
@@ -353,28 +337,29 @@ void Sender::refuse(Hold& hold) {
     }
     tell_take(hold)->ring();
   } else if (is_releasing(hold)) {
-    tell_of_release(hold, true);
+    end_release(hold);
     hold.told.notify_all();
     holds_.end(hold);
   }
 }
 
-// Memory has run out for this request.  If it is null, or not stamped yet, the
-// next one that is due is postponed.
+// Memory has run out for this request.  If none was stamped yet, the next that
+// is due is postponed.  `flight` may be null.
 void Sender::postpone(const Flight* flight) {
   const Guard guard(holds_.mutex);
   const HoldPtr stamped = flight != nullptr ? flight->hold : nullptr;
   if (stamped != nullptr) {
+    if (flight->counted) holds_.lines.uncount_renewal();
     stamped->flight = nullptr;
     // It was lost and unlocked meanwhile.
     if (stamped->phase == Phase::over) return;
-    // If its phase has changed, nothing is undone: the condition of a release
-    // names the uuid only, and no version.
+    // If the lock was unlocked meanwhile, its stamp may stay: a release is
+    // conditional on the uuid only, and on no version.
     if (flight->call == stamped->call()) stamped->unstamp(flight->stamped_at);
     retry_with_memory(*stamped);
     return;
   }
-  Hold* const next = next_due(BootClock::now()).hold;
+  Hold* const next = line_up_next(BootClock::now()).hold;
   if (next != nullptr) retry_with_memory(*next);
 }
 
@@ -382,10 +367,10 @@ void Sender::retry_with_memory(Hold& hold) {
   const BootTime now = BootClock::now();
   holds_.lose_if_ended(hold, now);
   const bool is_late = hold.phase != Phase::held && now >= hold.until;
-  const bool left_unsent =
-      is_releasing(hold) && hold.is_doubtful() && !hold.needs_release();
-  if (hold.phase == Phase::lost || is_late || left_unsent) {
-    refuse(hold);
+  const bool none_to_release =
+      is_releasing(hold) && !hold.was_granted() && !hold.needs_release();
+  if (hold.phase == Phase::lost || is_late || none_to_release) {
+    end_unsent(hold);
     return;
   }
   if (hold.phase == Phase::taking) {
@@ -431,28 +416,32 @@ void Sender::conclude_all() {
   const BootTime now = BootClock::now();
   for (auto at = flights_.begin(); at != flights_.end();) {
     Flight& flight = *at;
-    const bool given_up = flight.under_way() && now >= flight.answer_by;
+    const bool call_leaves = flight.under_way() && now >= flight.answer_by;
     const bool ends = !flight.under_way() || now >= flight.timeout_at ||
-                      (given_up && !flight.may_be_applied());
+                      (call_leaves && !flight.may_be_applied());
     if (ends) {
-      conclude(flight, given_up);
+      conclude(flight, call_leaves);
       at = flights_.erase(at);
       continue;
     }
     ++at;
-    if (!given_up) continue;
-    flight.answer_by = kNever;
+    if (!call_leaves) continue;
     const Guard guard(holds_.mutex);
     if (flight.hold->phase == Phase::taking) abandon(*flight.hold);
   }
 }
 
 // Needs no memory.
-void Sender::conclude(Flight& flight, bool given_up) {
+void Sender::conclude(Flight& flight, bool call_leaves) {
   Answer answer = holds_.client.finish(std::move(flight.pending),
                                        sigv4::Transport::timed_out);
   if (flight.errand != nullptr) {
     answer_errand(*flight.errand, std::move(answer));
+  }
+  const bool failed = !answered(answer.fault);
+  if (flight.counted && failed) {
+    const Guard guard(holds_.mutex);
+    holds_.lines.uncount_renewal();
   }
   if (flight.hold == nullptr) return;
   Hold& hold = *flight.hold;
@@ -462,23 +451,20 @@ void Sender::conclude(Flight& flight, bool given_up) {
     const Guard guard(holds_.mutex);
     holds_.sender.set_awake();
     hold.flight = nullptr;
-    if (flight.call == Call::renew) {
-      if (!answered(answer.fault)) holds_.lines.uncount_renewal();
-      if (hold.phase != Phase::held) return;
-    }
-    if (given_up && hold.phase == Phase::taking) {
-      hold.wait->given_up = !hold.failing();
+    if (flight.call == Call::renew && hold.phase != Phase::held) return;
+    if (call_leaves && hold.phase == Phase::taking) {
+      hold.wait->no_request_failed = !hold.failing();  // Before receive().
     }
     hold.receive(flight, std::move(answer), std::move(reply));
     switch (flight.call) {
       case Call::take:
-        bell = taken(hold, given_up);
+        bell = on_take(hold, call_leaves);
         break;
       case Call::renew:
-        renewed(hold);
+        on_renewal(hold, flight.stamped_at);
         break;
       case Call::release:
-        released(hold, flight.stamped_at);
+        on_release(hold, flight.stamped_at);
         break;
     }
   }
@@ -497,17 +483,19 @@ void Sender::answer_errand(Errand& errand, Answer&& answer) {
   if (bell != nullptr) bell->ring();
 }
 
-// Ends a take's call, but not its request.
+// Tells a take's call that there is no answer yet.  Its request stays in
+// flight.
 void Sender::abandon(Hold& hold) {
-  hold.wait->given_up = !hold.failing();  // fail() changes that.
+  hold.wait->no_request_failed = !hold.failing();  // Before fail().
   hold.fail(Fault::timed_out, "no answer yet");
   const sigv4::BellPtr bell = tell_take(hold);
   holds_.give_up(hold);
   bell->ring();
 }
 
-// Ends the wait of a take's call.  Returns its bell, to be rung.  Of the Hold's
-// answer only the fault stays valid.
+// Ends the wait of a take's call.  Returns its bell, to be rung: best without
+// the mutex, which the call locks next.  Moves the answer out of the Hold:
+// after that only its fault is valid.
 sigv4::BellPtr Sender::tell_take(Hold& hold) {
   Wait& wait = *hold.wait;
   hold.wait = nullptr;
@@ -518,14 +506,14 @@ sigv4::BellPtr Sender::tell_take(Hold& hold) {
   return bell;
 }
 
-// --- What an answer means ----------------------------------------------------
+// --- An answer has come ------------------------------------------------------
 
-sigv4::BellPtr Sender::taken(Hold& hold, bool given_up) {
+sigv4::BellPtr Sender::on_take(Hold& hold, bool call_leaves) {
   if (hold.phase != Phase::taking) {
     holds_.release_if_needed(hold);
     return nullptr;
   }
-  if (given_up) return tell_take(hold);
+  if (call_leaves) return tell_take(hold);
   holds_.note_outage(hold);
   return hold.verdict == Verdict::again ? retry_take(hold) : tell_take(hold);
 }
@@ -535,38 +523,46 @@ sigv4::BellPtr Sender::retry_take(Hold& hold) {
   Outage& outage = hold.settings->outage;
   const BootTime retry_until =
       Holds::patience_ends(*hold.settings, hold.wait->patient_since);
-  switch (hold.plan_next(retry_until)) {
-    case Hold::Next::never:
+  const Hold::Next next = hold.plan_next(retry_until);
+  switch (next.is) {
+    case Hold::Next::Is::never:
       return tell_take(hold);
-    case Hold::Next::too_late:
-      // It waits for the rest of its time.  Then may_begin() refuses it.
+    case Hold::Next::Is::too_late:
+      // It waits for the rest of its time.  Then may_begin() is false.
       if (hold.failing()) hold.until = std::min(hold.until, retry_until);
       holds_.send_at(hold, hold.until);
       break;
-    case Hold::Next::when_due:
+    case Hold::Next::Is::due:
       if (hold.wait->logs_outage && outage.since &&
           is_transient(hold.answer.fault)) {
-        holds_.client.warn_of_failing(hold.answer, *outage.since, hold.due,
+        holds_.client.warn_of_failing(hold.answer, *outage.since, next.at,
                                       std::min(retry_until, hold.until),
                                       outage.warned);
       }
-      holds_.send_at(hold, hold.due);
+      holds_.send_at(hold, next.at);
       break;
   }
   return nullptr;
 }
 
-void Sender::renewed(Hold& hold) {
+void Sender::on_renewal(Hold& hold, BootTime stamped_at) {
   if (hold.verdict != Verdict::ours && hold.verdict != Verdict::again) {
     return holds_.lose(hold, hold.verdict);
   }
-  if (hold.verdict == Verdict::ours) hold.in_danger = false;
+  if (hold.verdict == Verdict::ours) hold.danger_reported = false;
   holds_.publish(hold);
-  // The answer may have shown that an earlier renewal was applied, which did
-  // not have the caller's changes.
-  const bool is_earlier =
+  if (hold.wait != nullptr && stamped_at < hold.wait->begun) {
+    // The call waits for its own request, which has its changes.
+    hold.series.reset();
+    return holds_.send_at(hold, BootClock::now());
+  }
+  // The answer may also show that only an earlier renewal was applied, without
+  // the call's changes.
+  const bool lacks_changes =
       hold.wait != nullptr && hold.lease.counted_from() < hold.wait->begun;
-  if (hold.verdict == Verdict::again || is_earlier) return retry_renewal(hold);
+  if (hold.verdict == Verdict::again || lacks_changes) {
+    return retry_renewal(hold);
+  }
   Result done;
   done.verdict = Verdict::ours;
   holds_.tell(hold, std::move(done));
@@ -576,55 +572,65 @@ void Sender::renewed(Hold& hold) {
 
 void Sender::retry_renewal(Hold& hold) {
   const Hold::Next next = hold.plan_next();
-  if (next != Hold::Next::when_due && hold.wait != nullptr) {
+  const bool tells = hold.wait != nullptr && next.is != Hold::Next::Is::due;
+  if (tells) {
     Result failed;
     hold.answer.copy_fault_to(failed.answer);
     holds_.tell(hold, std::move(failed));
   }
-  // The series belonged to a call that has left.
+  // A call has begun the series, and has left: only calls have a deadline.
   const bool is_left = hold.wait == nullptr && hold.series->until() != kNever;
-  if (is_left) return holds_.resume_renewals(hold);
-  const BootTime due =
-      next != Hold::Next::never
-          ? hold.due
+  if (tells || is_left) return holds_.resume_renewals(hold);
+  const BootTime when =
+      next.is != Hold::Next::Is::never
+          ? next.at
           : BootClock::now() + hold.settings->ttl / kFinalRetriesPerLease;
-  holds_.send_at(hold, std::min(due, hold.lease.claim_end()));
+  holds_.send_at(hold, std::min(when, hold.lease.claim_end()));
 }
 
-void Sender::released(Hold& hold, BootTime stamped_at) {
+void Sender::on_release(Hold& hold, BootTime stamped_at) {
   if (hold.verdict == Verdict::again) {
     const bool last_try =
         holds_.stopping && stamped_at >= holds_.stopping_since;
-    const bool goes_on = hold.plan_next() == Hold::Next::when_due && !last_try;
-    tell_of_release(hold, !goes_on);
-    return goes_on ? holds_.send_at(hold, hold.due) : holds_.end(hold);
+    const Hold::Next next = hold.plan_next();
+    if (next.is == Hold::Next::Is::due && !last_try) {
+      tell_release_failed(hold);
+      return holds_.send_at(hold, next.at);
+    }
+    end_release(hold);
+    return holds_.end(hold);
   }
-  const bool was_held = !hold.is_doubtful();
-  if (was_held && is_loss(hold.verdict)) holds_.report(hold, hold.verdict);
-  tell_of_release(hold, true);
-  // DynamoDB may still apply a take that it has not answered, even after a
-  // release that found nothing.  So a second release is sent near the end of
-  // such a lease.
-  const bool may_come_yet = !was_held && hold.phase == Phase::releasing &&
-                            hold.outcome_unknown &&
+  if (hold.was_granted() && is_loss(hold.verdict)) {
+    holds_.report(hold, hold.verdict);
+  }
+  end_release(hold);
+  // DynamoDB may yet apply a take that it has not answered, even after this
+  // release, which found nothing.  So a second release is sent near the end of
+  // the lease that the take would get.
+  const bool may_come_yet = !hold.was_granted() && hold.take_unknown &&
+                            hold.phase == Phase::releasing &&
                             hold.answer.fault != Fault::none;
   const BootTime when = hold.until - hold.settings->request_timeout;
   if (!may_come_yet || when <= BootClock::now()) return holds_.end(hold);
   holds_.release_again(hold, when);
 }
 
-// Tells the call that waits for the release how it stands.  `for_good`: no
-// other request is sent.
-void Sender::tell_of_release(Hold& hold, bool for_good) {
+// Tells the call that waits for the release why it has failed so far.
+void Sender::tell_release_failed(Hold& hold) {
+  if (hold.wait == nullptr || !hold.failing()) return;
+  Result& result = hold.wait->result;
+  if (!is_loss(result.verdict)) hold.answer.copy_fault_to(result.answer);
+}
+
+// Ends the wait of the call that waits for the release.
+void Sender::end_release(Hold& hold) {
+  tell_release_failed(hold);
   Wait* const wait = hold.wait;
   if (wait == nullptr) return;
   Result& result = wait->result;
-  const bool lost_before = is_loss(result.verdict);
-  if (!lost_before && hold.failing()) hold.answer.copy_fault_to(result.answer);
-  if (!for_good) return;
-  if (!lost_before) result.verdict = verdict_of_release(hold);
-  if (!lost_before && is_loss(result.verdict)) {
-    result.lost_at = BootClock::now();
+  if (!is_loss(result.verdict)) {
+    result.verdict = verdict_of_release(hold);
+    if (is_loss(result.verdict)) result.lost_at = BootClock::now();
   }
   wait->host_waits = hold.lease.waited_for();
   wait->over = true;

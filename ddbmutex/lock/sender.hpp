@@ -5,10 +5,9 @@
 // callers abandoned.
 //
 // Limits, besides those of lines.hpp:
-// - At most 16 abandoned takes are awaited.  The requests of others are ended,
-//   and released without their answers.
-// - At most 1,000 releases wait.  Beyond that, an abandoned take is not
-//   released.
+// - At most 16 abandoned takes are awaited.  Others are ended at once, and
+// their
+//   releases are sent without knowing the answers.
 // - Nothing is sent after its deadline.
 #ifndef DDBMUTEX_SENDER_HPP
 #define DDBMUTEX_SENDER_HPP
@@ -16,7 +15,6 @@
 #include <atomic>
 #include <list>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "../../sigv4/boot_clock.hpp"
@@ -38,7 +36,7 @@ struct Errand {
       : request(std::move(its_request)), bell(waker.bell()) {}
 
   const dynamodb::PlainRequest request;
-  // GUARDED_BY(Holds::mutex).  Null: the call has left, or was told.
+  // GUARDED_BY(Holds::mutex).  Null once the call has left, or was told.
   sigv4::BellPtr bell;
   std::atomic<bool> over{false};
   dynamodb::Answer answer{};  // Set before it is over.
@@ -49,34 +47,30 @@ class Sender {
  public:
   explicit Sender(Holds& holds) : holds_(holds) {}
 
-  // The thread's main function.  Returns once the table is destroyed or exit()
-  // was called, and each abandoned request was tried once more.  libcurl may
-  // block it.
+  // The thread's main function.  Once Keeper::tell_to_stop() was called, it
+  // tries each abandoned request once more, and returns: by Holds::stop_by, or
+  // later if libcurl blocks it.
   void run();
 
   // REQUIRES for these: the mutex is held.
 
-  // Adds an errand, which comes as a list of one, so this allocates nothing.
+  // Adds an errand.  It comes as the node of a list, so this allocates nothing.
   // The caller wakes the sender.
-  void enqueue(Errands&& one) { queued_.splice(queued_.end(), one); }
-  // Nothing is sent any more.
+  void enqueue(Errands&& node) { queued_.splice(queued_.end(), node); }
+  // Whether the sender will send nothing any more.
   bool has_ended() const { return ended_; }
 
  private:
   using Flights = std::list<Flight>;
 
-  bool send_round();
-  void begin_round();
+  void send_round();
+  Errands begin_round();
+  BootTime plan_sleep();
   void pause_for_memory();
   void end_all();
 
-  // What is due.
-  Lines::Due next_due(BootTime now);  // The mutex is held.
-  void line_up(BootTime now);         // The mutex is held.
-  std::optional<BootTime> plan_sleep();
-
   // Requests begin.
-  void begin_errands();
+  void begin_errands(Errands&& errands);
   bool begin_next();
   bool stamp_next(Flight& flight, Request& request);
   void postpone(const Flight* flight);
@@ -84,30 +78,33 @@ class Sender {
   // Requests end.
   void await_any(BootTime until);
   void conclude_all();
-  void conclude(Flight& flight, bool given_up);
+  void conclude(Flight& flight, bool call_leaves);
   void answer_errand(Errand& errand, dynamodb::Answer&& answer);
 
-  // For these the mutex is held.
+  // REQUIRES for all that follow: the mutex is held.
+
+  Lines::Due line_up_next(BootTime now);
+  void line_up(BootTime now);
   bool may_begin(const Hold& hold, const Flight& flight, BootTime now) const;
-  void refuse(Hold& hold);
+  void end_unsent(Hold& hold);
   void retry_with_memory(Hold& hold);
   void abandon(Hold& hold);
   static sigv4::BellPtr tell_take(Hold& hold);
-  // What an answer means.
-  sigv4::BellPtr taken(Hold& hold, bool given_up);
+
+  // An answer has come.
+  sigv4::BellPtr on_take(Hold& hold, bool call_leaves);
   sigv4::BellPtr retry_take(Hold& hold);
-  void renewed(Hold& hold);
+  void on_renewal(Hold& hold, BootTime stamped_at);
   void retry_renewal(Hold& hold);
-  void released(Hold& hold, BootTime stamped_at);
-  void tell_of_release(Hold& hold, bool for_good);
+  void on_release(Hold& hold, BootTime stamped_at);
+  static void tell_release_failed(Hold& hold);
+  static void end_release(Hold& hold);
 
   Holds& holds_;
-  // Used only by the sender's thread.
-  Errands errands_;  // Those that begin in this round.
-  Flights flights_;
+  Flights flights_;  // Used only by the sender's thread.
   // GUARDED_BY(Holds::mutex)
   Errands queued_;
-  bool ended_ = false;
+  bool ended_ = false;  // Written only by the sender's thread.
 };
 
 }  // namespace lock

@@ -16,16 +16,16 @@ namespace lock {
 namespace {
 
 constexpr int kManyTurns = 8;
-constexpr int kTimesAsOften = 4;
+constexpr int kTimesAsOften = 4;  // A waiter looks after that many turns.
 
 }  // namespace
 
-// Tells only holders that store a lease: ddblock's programs do not, and would
-// not read the word.  A row that was released has no holder.
+// Only this library's holders read that a host waits, and only they store a
+// lease.  A row that was released has no holder.
 bool MissedTurns::must_tell(const Row& row) {
   if (row.kind != Row::Kind::record) return false;
   const bool changed = !holder_.empty() && holder_ != row.uuid;
-  // Without memory, as if none was seen.
+  // If memory runs out, the holder counts as not seen.
   if (!sigv4::try_with_memory([&] { holder_ = row.uuid; })) holder_.clear();
   if (changed) ++missed_;
   const bool listens = row.lease && row.expires > ServiceTime::zero();
@@ -52,14 +52,15 @@ BootTime TurnsOfOthers::left_until(const RowTarget& place) const {
   return found == left_until_.end() ? BootTime::min() : found->second;
 }
 
-// Waits until their number has doubled since, so that leave() stays fast.
+// Does nothing until there are twice as many as after the last time, so that
+// leave() stays fast.
 void TurnsOfOthers::forget_past() {
-  if (left_until_.size() < 2 * kept_) return;
+  if (left_until_.size() < 2 * last_size_) return;
   const BootTime now = BootClock::now();
   for (auto one = left_until_.begin(); one != left_until_.end();) {
     one = one->second <= now ? left_until_.erase(one) : std::next(one);
   }
-  kept_ = left_until_.size();
+  last_size_ = left_until_.size();
 }
 
 }  // namespace lock

@@ -32,7 +32,7 @@ class MissedTurns {
   // `row`: another's, or free.  Counts a turn if the holder has changed since
   // the last call.  Returns whether to tell the new holder that a host waits.
   bool must_tell(const Row& row);
-  // The upper limit of its pauses between two looks.  Whoever has missed many
+  // The longest pause of the waiter between two looks.  Whoever has missed many
   // turns looks more often, so that nobody waits long by bad luck.
   std::chrono::nanoseconds longest_pause(std::chrono::nanoseconds usual) const;
 
@@ -58,8 +58,8 @@ class TurnsOfOthers {
 
   mutable sigv4::Mutex mutex_;
   std::map<Key, BootTime> left_until_;  // GUARDED_BY(mutex_)
-  // How many were left after the last forget_past().  GUARDED_BY(mutex_)
-  std::size_t kept_ = 0;
+  // The size of left_until_ after the last forget_past().  GUARDED_BY(mutex_)
+  std::size_t last_size_ = 0;
 };
 
 }  // namespace lock

@@ -106,6 +106,28 @@ BOOST_AUTO_TEST_CASE(changes_are_made_once) {
   BOOST_TEST((mutex.data() == std::string("changed")));
 }
 
+// A request for which a permission was missing, and of which the answer came
+// once it was there, says nothing about the call's own request.
+BOOST_AUTO_TEST_CASE(refusal_of_an_earlier_renewal_is_no_error_of_the_call) {
+  Held it;
+  it.options.renew_after = 50ms;
+  it.gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+    Reply late = failure(400, "AccessDeniedException");
+    late.hangs = true;
+    return late;
+  });
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST_REQUIRE(eventually([&] { return it.renewals() == 1; }));
+  Changes changes;
+  changes.data = "changed";
+  Aside renews([&] { mutex.renew(changes); });
+  BOOST_TEST(renews.rests());
+  it.gate.server().release();
+  BOOST_TEST(renews.thrown() == "none");
+  BOOST_TEST((mutex.data() == std::string("changed")));
+}
+
 // --- Automatically -----------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(renewal_that_hangs_is_given_up_in_time_for_another) {

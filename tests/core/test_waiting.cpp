@@ -17,6 +17,7 @@
 #include "ddbmutex/lock/hold.hpp"
 #include "ddbmutex/lock/mutex.hpp"
 #include "sigv4/keys/credentials.hpp"
+#include "sigv4/thread.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/given.hpp"
@@ -161,10 +162,10 @@ std::int64_t longest_delay_ms(nanoseconds left,
     ddbmutex::dynamodb::RetryBudget budget;
     ddbmutex::lock::Series series(budget, ddbmutex::lock::Call::take);
     for (int failed = 0; failed < 8; ++failed) {
-      series.delay(failed_in(1ms), 1h);
+      series.next_delay(failed_in(1ms), 1h);
     }
     for (int more = 0; more < 20; ++more) {
-      longest = std::max(longest, series.delay(answer, left).value_or(1h));
+      longest = std::max(longest, series.next_delay(answer, left).value_or(1h));
     }
   }
   return longest / 1ms;
@@ -490,9 +491,10 @@ struct Heard final : lock::Listener {
   ~Heard() {
     if (when_gone) when_gone();
   }
-  void notify(lock::News news, lock::Verdict) const override {
-    if (news == lock::News::loss && when_lost) when_lost();
+  void on_lost(lock::Verdict) const override {
+    if (when_lost) when_lost();
   }
+  void on_danger() const override {}
   std::function<void()> when_lost, when_gone;
 };
 
@@ -557,6 +559,31 @@ BOOST_AUTO_TEST_CASE(renewal_by_a_call_ends_with_its_lease_amid_a_callback) {
   BOOST_TEST((watch.time() < kPlenty));
   go_on.set();
   server.release();
+}
+
+// exit() may stop a table that another thread destroys.
+BOOST_AUTO_TEST_CASE(whoever_stops_a_table_waits_for_its_threads) {
+  ScriptedServer server;
+  lock::TableState table = table_of(server);
+  Event lost, go_on;
+  const auto heard = std::make_shared<Heard>();
+  heard->when_lost = [&] {
+    lost.set();
+    while (!go_on.wait()) {
+    }
+  };
+  lock::Mutex mutex(table, short_lease(table, "x", heard));
+  BOOST_TEST_REQUIRE(is_taken(mutex));
+  BOOST_TEST_REQUIRE(lost.wait());
+  Aside destroys(
+      [&] { ddbmutex::sigv4::stop(*table.keeper, BootClock::now() + 1h); });
+  BOOST_TEST(destroys.rests());
+  Aside exits([&] { table.keeper->await_stop(); });
+  BOOST_TEST(exits.rests());
+  BOOST_TEST(!exits.done());
+  go_on.set();
+  BOOST_TEST(exits.ends());
+  BOOST_TEST(destroys.ends());
 }
 
 // A callback ends another mutex that is lost as well, and then joins a thread

@@ -2,6 +2,7 @@
 // clients were seen to write them, are read as they mean them; our requests
 // leave rows that they understand; and what is not understood is left alone.
 #include <algorithm>
+#include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -476,6 +477,34 @@ BOOST_AUTO_TEST_CASE(lease_is_written_in_the_form_that_the_row_has) {
                (found[1] == 's' ? "20.203s" : "20203"));
     mutex.release();
   }
+}
+
+// Each request takes more than half of request_timeout.  The Table knows its
+// key and the time.
+BOOST_AUTO_TEST_CASE(try_lock_that_looks_first_has_the_time_of_two_requests) {
+  const std::string wrong = tests::undisturbed(1s, []() -> std::string {
+    std::atomic<bool> slow{false};
+    tests::ScriptedServer server([&slow](const tests::SeenRequest&) {
+      tests::Reply reply = tests::Reply::ok("{}");
+      if (slow) reply.delay = 2400ms;
+      return reply;
+    });
+    TableOptions table = tests::table_options(server);
+    table.rows = &ddbmutex::layouts::awslabs_as_found;
+    Options options =
+        tests::on_table(tests::with_clock(tests::new_table(table)));
+    options.request_timeout = 4s;
+    DdbMutex mutex("x", options);
+    mutex.lock();
+    mutex.unlock();
+    slow = true;
+    std::error_code ec;
+    const bool locked = mutex.try_lock(ec);
+    slow = false;
+    if (!locked) return ec ? ec.message() : "held by another";
+    return "";
+  });
+  BOOST_TEST(wrong == "");
 }
 
 // Their programs do not know the attribute `waiting`.

@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(engine_that_contradicts_itself_is_soon_asked_with_pauses) {
   ddbmutex::lock::Series series(budget, ddbmutex::lock::Call::release);
   int at_once = 0;
   for (int i = 0; i < 50; ++i) {
-    const auto delay = series.delay(ddbmutex::dynamodb::Answer(), 1h);
+    const auto delay = series.next_delay(ddbmutex::dynamodb::Answer(), 1h);
     BOOST_TEST_REQUIRE(delay.has_value());
     if (delay->count() == 0) ++at_once;
   }

@@ -509,11 +509,15 @@ BOOST_AUTO_TEST_CASE(table_that_exists_is_refused_and_left_as_it_is) {
   }
 }
 
-// During the cases, and while the tables are still being made.
+// During a case, which cannot end, and while the tables are still being made.
 BOOST_AUTO_TEST_CASE(interrupted_run_leaves_no_table) {
   for (const int number : {SIGINT, SIGTERM}) {
     Live live(4s);
     live.set_keys();
+    tests::Fault held{"PutItem", "delay"};
+    held.times = 0;
+    held.from = 1h;
+    live.gateway.add(held);
     live.start({live.table, "us-east-1", kOneCase});
     const char* const action = number == SIGINT ? "PutItem" : "CreateTable";
     BOOST_TEST_REQUIRE(

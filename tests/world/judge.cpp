@@ -211,6 +211,7 @@ void Judge::closing(WatchedTable& table) {
   table.closed = true;
   for (WatchedMutex* mutex : watched_) {
     if (mutex->table != &table) continue;
+    mutex->not_unlocked = !mutex->lets_go && mutex->owned_since != kNever;
     mutex->lets_go = true;
     mutex->was_closed = mutex->owned;
     mutex->cancel_began = World::the().now();
@@ -219,7 +220,6 @@ void Judge::closing(WatchedTable& table) {
 
 void Judge::program_over(Process& process, std::int64_t bytes_before,
                          std::uint64_t requests_then) {
-  over_.insert(&process);
   // A callback may still destroy a mutex, or a thread may stall for longer than
   // destructors wait.
   const bool busy =

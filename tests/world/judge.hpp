@@ -209,8 +209,10 @@ class Judge {
 
   // This process has become a forked child.
   void forked(Process& parent, Process& child);
-  // All tables and mutexes of this process are gone, and the time is over in
-  // which a Table may leave something behind.
+  // The program has ended, and the time is over in which its tables finish what
+  // they have begun.
+  void process_over(const Process& process) { over_.insert(&process); }
+  // Then, but not of a forked child: nothing may be left of it.
   void program_over(Process& process, std::int64_t bytes_before,
                     std::uint64_t requests_then);
 

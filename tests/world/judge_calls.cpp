@@ -236,8 +236,12 @@ void Judge::check_closed(const Call& call, const Result& result) {
         !mutex->unsure) {
       wrong("close() leaves a lock and does not say so", what);
     }
+    // Such a lock is lost, and close() may be the first to find that out.
+    const bool has_ended =
+        mutex->not_unlocked &&
+        mutex->process->host->boot(World::the().now()) >= mutex->claim_end;
     surely = surely && surely_answered(*mutex) && !mutex->forced &&
-             call.limit > 4 * mutex->request_timeout;
+             !has_ended && call.limit > 4 * mutex->request_timeout;
   }
   // Not sure either if another thread was destroying one of its mutexes.
   for (const WatchedMutex& mutex : mutexes_) {

@@ -187,7 +187,8 @@ bool Judge::may_be_orphaned(const Lock& lock) const {
     return false;
   }
   // Its last release may have failed.
-  if ((memory_fails_ || !quiet_) && over_.count(version.by) > 0) return false;
+  const bool may_fail = memory_fails_ || !quiet_ || contention_;
+  if (may_fail && over_.count(version.by) > 0) return false;
   for (const Call& call : calls_) {  // Calls of AnyOf, and destructors.
     if (call.since.process == version.by && call.mutex == nullptr) return false;
   }

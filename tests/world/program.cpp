@@ -130,6 +130,7 @@ void Program::run() {
   }
   const std::uint64_t requests = process->requests;
   world.sleep(seconds(1));
+  judge_.process_over(*process);
   // After a fork, objects of the threads that it ended are never destroyed, be
   // they the library's.
   if (forked_) return;

@@ -704,11 +704,16 @@ void Steps::unlock_another() {
 void Steps::rest() {
   const nanoseconds most =
       std::max(program_.plan_.longest_rest, nanoseconds(2000));
-  const nanoseconds ttl = turn_.mutex->options.ttl;
-  const int in_ttls =
-      turn_.mutex->locked > 0 ? kLongestHoldInTtls : kLongestRestInTtls;
-  // A ttl of a year, so often, is more than there are nanoseconds.
-  const nanoseconds longest = ttl < most / in_ttls ? in_ttls * ttl : most;
+  const auto at_most = [most](nanoseconds ttl, int times) {
+    // A ttl of a year, so often, is more than there are nanoseconds.
+    return ttl < most / times ? times * ttl : most;
+  };
+  nanoseconds longest = at_most(turn_.mutex->options.ttl, kLongestRestInTtls);
+  // Others may ask for what is held meanwhile.
+  for (const OwnMutexPtr& one : program_.slots_) {
+    if (one == nullptr || one->locked == 0) continue;
+    longest = std::min(longest, at_most(one->options.ttl, kLongestHoldInTtls));
+  }
   const nanoseconds time =
       std::min(turn_.random.spread(nanoseconds(1000), most), longest);
   program_.say("rests for " + ms_text(time));

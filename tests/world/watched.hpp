@@ -75,6 +75,8 @@ struct WatchedMutex {
   Time forgotten = kNever;  // When that happened.
   bool destroyed = false;   // Its destructor has returned.
   bool was_closed = false;  // It owned the lock when its table was closed.
+  // When its table was closed, it had had the lock, and had not unlocked it.
+  bool not_unlocked = false;
   int calls = 0;            // How many calls of it are under way.
   int callbacks = 0;        // How many callbacks of it run.
   Time cancel_began = -nanoseconds(1);
