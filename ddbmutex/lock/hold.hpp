@@ -134,8 +134,8 @@ struct Wait {
   // Of a take: set when a request has a transient error, and the one before had
   // none.
   std::atomic<bool> outage_began{false};
-  // Of a take whose last request got no answer or was not sent: the request
-  // before that one had no error, or there was none.
+  // Of a take whose last request got no answer: the request before it had no
+  // error, or it was the first.
   bool no_request_failed = false;
   // Of a renewal or release: it is sent first, and beyond all limits.
   bool goes_first = false;
@@ -207,7 +207,8 @@ struct Hold : std::enable_shared_from_this<Hold> {
     taking,
     held,
     lost,  // Its claim has ended, and unlock() was not called yet.
-    // Also a take whose caller has left, even while its request is in flight.
+    // A take is releasing once its caller has left.  Its request may still be
+    // in flight.
     releasing,
     // A take may be applied after its release.  It is released once more near
     // the end of its lease.

@@ -72,7 +72,8 @@ std::optional<Notifier::Event> Notifier::take_event() {
   return std::nullopt;
 }
 
-// Loses the locks whose claims have ended.  Their reports then come first.
+// Marks each lock as lost whose claim has ended, so that its loss is reported
+// first.
 void Notifier::lose_overdue(BootTime now) {
   const Order& to_report = holds_.to_report;
   for (auto at = to_report.begin();

@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(claim_that_is_short_from_the_start_is_renewed_in_time) {
 
 namespace {
 
-// Locks whose renewals are due.  Time stands still but for go_to().
+// Locks whose renewals are due.  Only go_to() moves the time.
 class Due {
  public:
   // A lease of an hour has half an hour left, and so on.

@@ -106,8 +106,8 @@ BOOST_AUTO_TEST_CASE(changes_are_made_once) {
   BOOST_TEST((mutex.data() == std::string("changed")));
 }
 
-// A request for which a permission was missing, and of which the answer came
-// once it was there, says nothing about the call's own request.
+// An earlier renewal is refused while renew() waits.  That says nothing about
+// the request of renew() itself.
 BOOST_AUTO_TEST_CASE(refusal_of_an_earlier_renewal_is_no_error_of_the_call) {
   Held it;
   it.options.renew_after = 50ms;

@@ -498,6 +498,17 @@ struct Heard final : lock::Listener {
   std::function<void()> when_lost, when_gone;
 };
 
+// Its callback sets `lost`, and then waits for `go_on`.
+std::shared_ptr<Heard> held_up(Event& lost, Event& go_on) {
+  const auto heard = std::make_shared<Heard>();
+  heard->when_lost = [&lost, &go_on] {
+    lost.set();
+    while (!go_on.wait()) {
+    }
+  };
+  return heard;
+}
+
 std::shared_ptr<lock::MutexSettings> short_lease(
     lock::TableState& table, const char* name,
     const std::shared_ptr<Heard>& heard) {
@@ -540,12 +551,7 @@ BOOST_AUTO_TEST_CASE(renewal_by_a_call_ends_with_its_lease_amid_a_callback) {
   });
   lock::TableState table = table_of(server);
   Event lost, go_on;
-  const auto heard = std::make_shared<Heard>();
-  heard->when_lost = [&] {
-    lost.set();
-    while (!go_on.wait()) {
-    }
-  };
+  const auto heard = held_up(lost, go_on);
   lock::Mutex other(table, short_lease(table, "other", heard));
   BOOST_TEST_REQUIRE(is_taken(other));
   BOOST_TEST(lost.wait());
@@ -566,12 +572,7 @@ BOOST_AUTO_TEST_CASE(whoever_stops_a_table_waits_for_its_threads) {
   ScriptedServer server;
   lock::TableState table = table_of(server);
   Event lost, go_on;
-  const auto heard = std::make_shared<Heard>();
-  heard->when_lost = [&] {
-    lost.set();
-    while (!go_on.wait()) {
-    }
-  };
+  const auto heard = held_up(lost, go_on);
   lock::Mutex mutex(table, short_lease(table, "x", heard));
   BOOST_TEST_REQUIRE(is_taken(mutex));
   BOOST_TEST_REQUIRE(lost.wait());
